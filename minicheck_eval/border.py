@@ -1,0 +1,45 @@
+"""What crosses a border (a file, a flag, HTTP) is checked here, once: strict models, and errors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from minicheck_eval.errors import BadInput
+
+__all__ = ["Strict", "explain", "read"]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A model of something that comes from outside: unknown keys and wrong types are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def read(model: type[Model], value: Mapping[str, Any]) -> Model:
+    """Validate `value`, or raise `BadInput` that names each wrong field."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise BadInput(explain(error)) from error
+
+
+def explain(error: ValidationError, most: int = 5) -> str:
+    """Say in one line which fields are wrong and why."""
+    parts = []
+    for item in error.errors(include_url=False)[:most]:
+        where = ".".join(str(step) for step in item["loc"]) or "the value"
+        given = "" if item["type"] == "missing" else f" (given: {_short(item['input'])})"
+        message = "unknown key" if item["type"] == "extra_forbidden" else item["msg"]
+        parts.append(f"{where}: {message}{given}")
+    more = error.error_count() - most
+    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _short(value: object, most: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

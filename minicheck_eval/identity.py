@@ -1,0 +1,60 @@
+"""Canonical JSON, SHA-256 digests, and the identity of a judge: what a verdict must say about who gave it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+__all__ = ["JudgeIdentity", "canonical_json", "digest", "file_digest"]
+
+
+def canonical_json(value: Any) -> str:
+    """Write a value as JSON with one possible spelling: sorted keys, no white space, no NaN, text as it is."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def digest(value: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of `value`, in hexadecimal."""
+    # A lone surrogate has no UTF-8; it must still have a digest of its own.
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeIdentity:
+    """All that shapes a judge's verdicts."""
+
+    judge: str
+    model: str
+    revision: str
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """File name → SHA-256 of the weights, adapters and tokenizer."""
+    backend: str
+    dtype: str
+    prompt_digest: str
+    chunk_tokens: int
+    threshold: float
+    chunk_aggregation: str
+    claim_aggregation: str
+    splitter: str
+    """The sentence splitter and its version: another one makes other claims."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the identity as JSON-ready values."""
+        value = asdict(self)
+        value["digests"] = dict(self.digests)
+        return value
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 over all fields."""
+        return digest(self.to_json())

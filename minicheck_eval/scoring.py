@@ -1,0 +1,127 @@
+"""The seam between judging and models: prompts go in, scores come out, in input order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from minicheck_eval.errors import ManifestError
+from minicheck_eval.identity import digest
+
+__all__ = ["Backend", "Failure", "Prompt", "PromptTemplate", "Score", "Segment"]
+
+
+class Segment(NamedTuple):
+    """A piece of a prompt. Only the judge's own text may hold control tokens; text from users never does."""
+
+    text: str
+    trusted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One question to a judge: what it may share with others (`prefix`) and what is its own (`suffix`)."""
+
+    prefix: tuple[Segment, ...]
+    suffix: tuple[Segment, ...]
+
+    @property
+    def text(self) -> str:
+        """Return the whole prompt as one string."""
+        return "".join(segment.text for segment in self.prefix + self.suffix)
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the prompt, in hexadecimal."""
+        return digest([list(map(list, self.prefix)), list(map(list, self.suffix))])
+
+
+_SLOT = re.compile(r"\{([a-z_]+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class PromptTemplate:
+    """The text around the slots `{document}` and `{claim}`; the prefix ends where sharing ends."""
+
+    prefix: str
+    suffix: str
+
+    def __post_init__(self) -> None:
+        slots = sorted(_SLOT.findall(self.prefix + self.suffix))
+        if slots != ["claim", "document"] or "{document}" not in self.prefix:
+            raise ManifestError(
+                f"the prompt template has the slots {slots}, with the prefix {self.prefix!r}",
+                hint="put {document} into the prefix and {claim} into the suffix, once each",
+            )
+
+    def fill(self, document: str, claim: str) -> Prompt:
+        """Fill the slots in one pass: braces and slot names inside the texts mean nothing."""
+        values = {"document": document, "claim": claim}
+        return Prompt(_fill(self.prefix, values), _fill(self.suffix, values))
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 of the template, in hexadecimal."""
+        return digest([self.prefix, self.suffix])
+
+
+def _fill(template: str, values: Mapping[str, str]) -> tuple[Segment, ...]:
+    # re.split with one group alternates: own text, slot name, own text, …
+    parts = _SLOT.split(template)
+    segments = [Segment(values[part], False) if i % 2 else Segment(part, True) for i, part in enumerate(parts)]
+    return tuple(segment for segment in segments if segment.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The judge's answer to one prompt, as probabilities of the first reply token over the whole vocabulary."""
+
+    support: float
+    """P(yes), in [0, 1]."""
+    refute: float
+    """P(no), in [0, 1]."""
+    top: str = ""
+    """The most probable token, to see what a judge that says neither says."""
+
+    @property
+    def mass(self) -> float:
+        """Return P(yes) + P(no): how much of the answer was an answer."""
+        return self.support + self.refute
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """There is no score for one prompt, and why."""
+
+    reason: str
+    """One of `too_long`, `out_of_memory`, `not_a_number`, `backend`."""
+    message: str
+
+
+class Backend(Protocol):
+    """What runs a model."""
+
+    @property
+    def name(self) -> str:
+        """Name the kind of backend and its version."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Name the number format of the computation."""
+        ...
+
+    @property
+    def window_tokens(self) -> int:
+        """Return the most tokens that one prompt may have."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text, as plain text."""
+        ...
+
+    def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
+        """Return one score or one failure for each prompt, in input order; a failing prompt fails alone."""
+        ...
