@@ -1,1 +1,37 @@
 """Tell, for every case, cheaply and offline, whether an answer is supported by the evidence it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from minicheck_eval.contract import (
+    Document,
+    EvaluationRequest,
+    EvaluationResponse,
+    Evaluator,
+    Outcome,
+    supporting_text,
+)
+
+if TYPE_CHECKING:
+    from minicheck_eval.judge import Judge, open_judge
+
+__all__ = [
+    "Document",
+    "EvaluationRequest",
+    "EvaluationResponse",
+    "Evaluator",
+    "Judge",
+    "Outcome",
+    "open_judge",
+    "supporting_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The door loads NumPy and the splitter; whoever only reads verdicts does not need them.
+    if name in ("Judge", "open_judge"):
+        from minicheck_eval import judge
+
+        return getattr(judge, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""What runs a model: each backend is one implementation of the scoring seam."""

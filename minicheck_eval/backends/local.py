@@ -1,0 +1,111 @@
+"""Runs a causal judge with transformers on this machine, through the engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from minicheck_eval.backends.local_tokenizer import PromptTokenizer
+from minicheck_eval.engine.plan import Pass, plan
+from minicheck_eval.engine.run import LeafScores, run_pass
+from minicheck_eval.errors import BackendError, BadInput
+from minicheck_eval.scoring import Failure, Prompt, Score
+
+__all__ = ["LocalBackend"]
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+class LocalBackend:
+    """A causal model in a local directory of safetensors, in the format of transformers.
+
+    `dtype` is "float32", "bfloat16", "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is a torch device or
+    "auto".  `budget_tokens` bounds one forward pass.
+    """
+
+    def __init__(
+        self,
+        weights: Path,
+        tokenizer: Path,
+        *,
+        yes: Sequence[str],
+        no: Sequence[str],
+        window_tokens: int,
+        dtype: str = "auto",
+        device: str = "auto",
+        budget_tokens: int | None = None,
+    ) -> None:
+        self._device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
+        on_cpu = self._device.type == "cpu"
+        self.dtype = ("float32" if on_cpu else "bfloat16") if dtype == "auto" else dtype
+        if self.dtype not in DTYPES:
+            raise BadInput(f"dtype {dtype!r} is not known", hint=f"choose auto or one of {', '.join(DTYPES)}")
+        self.window_tokens = window_tokens
+        # On a CPU attention over a long pass costs more than the matrix products it saves.
+        self._budget_tokens = budget_tokens or (1024 if on_cpu else 16384)
+        self._tokenizer = PromptTokenizer(tokenizer)
+        self._yes = torch.tensor([self._tokenizer.token_id(text) for text in yes], device=self._device)
+        self._no = torch.tensor([self._tokenizer.token_id(text) for text in no], device=self._device)
+        self._model = _load(weights, DTYPES[self.dtype], self._device)
+
+    @property
+    def name(self) -> str:
+        """Name the library that runs the model, and its version."""
+        return f"transformers {transformers.__version__} torch {torch.__version__}"
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each text, as plain text."""
+        return self._tokenizer.count(texts)
+
+    def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
+        """Return one score or one failure for each prompt, in input order."""
+        tokens = self._tokenizer.encode(prompts)
+        planned = plan(tokens, budget_tokens=self._budget_tokens, window_tokens=self.window_tokens)
+        scores: dict[int, Score | Failure] = {
+            i: Failure("too_long", f"{len(tokens[i])} tokens; the judge's window holds {self.window_tokens}")
+            for i in planned.too_long
+        }
+        for one in planned.passes:
+            scores.update(self._run(one))
+        return [scores[i] for i in range(len(prompts))]
+
+    def _run(self, one: Pass) -> dict[int, Score | Failure]:
+        branches = [branch for tree in one.trees for branch in tree.branches]
+        try:
+            leaves = run_pass(self._model, one, yes_ids=self._yes, no_ids=self._no)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            failure = Failure("out_of_memory", f"a pass of {one.tokens} tokens did not fit: {error}")
+            return {i: failure for branch in branches for i in branch.prompts}
+        except RuntimeError as error:
+            raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
+        return {
+            i: score
+            for branch, score in zip(branches, self._scores(leaves), strict=True)
+            for i in branch.prompts
+        }
+
+    def _scores(self, leaves: LeafScores) -> list[Score | Failure]:
+        scores: list[Score | Failure] = []
+        for yes, no, top in zip(leaves.yes, leaves.no, leaves.top, strict=True):
+            if math.isfinite(yes) and math.isfinite(no):
+                # Sums of float32 probabilities may exceed 1 in the last bit.
+                scores.append(Score(min(1.0, yes), min(1.0, no), self._tokenizer.text(top)))
+            else:
+                scores.append(Failure("not_a_number", f"the model gave P(yes) = {yes} in {self.dtype}"))
+        return scores
+
+
+def _load(weights: Path, dtype: torch.dtype, device: torch.device) -> Any:
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        model = transformers.LlamaForCausalLM.from_pretrained(
+            weights, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise BackendError(f"{weights} could not be loaded: {error}", hint="remove the folder; it is made anew") from error
+    return model.to(device).eval()

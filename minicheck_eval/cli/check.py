@@ -1,0 +1,77 @@
+"""`minicheck-eval check`: one text against documents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
+from minicheck_eval.errors import BadInput
+
+__all__ = ["check"]
+
+EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
+COULD_NOT_JUDGE = 3
+
+
+@click.command()
+@click.option("--document", "documents", required=True, multiple=True, metavar="FILE|-", help="Evidence; may be repeated.")
+@click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
+@click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
+@click.option("--threshold", type=float, help="Support above which a claim is supported; else the judge's own.")
+@click.option("--chunk-tokens", type=int, help="Most tokens of one evidence chunk; else the judge's own.")
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
+def check(
+    documents: tuple[str, ...],
+    claim: str,
+    judge_name: str,
+    threshold: float | None,
+    chunk_tokens: int | None,
+    as_json: bool,
+) -> int:
+    """Check each claim of a text against documents.
+
+    Exit code 0: all claims supported; 1: not; 2: bad input; 3: could not judge.
+    """
+    request = EvaluationRequest.from_documents([_read(name) for name in documents], claim)
+    from minicheck_eval.judge import open_judge
+
+    response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens).evaluate(request)
+    click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
+    return EXIT_CODES.get(response.outcome, COULD_NOT_JUDGE)
+
+
+def _read(name: str) -> Document:
+    try:
+        content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        return Document(content.decode("utf-8-sig"), "stdin" if name == "-" else name)
+    except OSError as error:
+        raise BadInput(f"{name} cannot be read: {error.strerror}", hint="name a file, or - for stdin") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{name} is not UTF-8: byte {error.start} is {content[error.start]:#04x}", hint="convert it to UTF-8"
+        ) from error
+
+
+def _render(request: EvaluationRequest, response: EvaluationResponse) -> str:
+    lines = []
+    texts = {document.id: document.text or "" for document in request.documents}
+    for claim in response.metadata["claims"]:
+        support = "  –  " if claim["support"] is None else f"{claim['support']:.3f}"
+        lines.append(f"{support}  {claim['outcome']:<7}  {' '.join(claim['text'].split())}")
+        if "detail" in claim:
+            lines.append(f"       {claim['detail']}")
+        if claim["chunk"]:
+            evidence = texts[claim["document"]][claim["chunk"]["start"] : claim["chunk"]["end"]]
+            lines.append(f"       {claim['document']}: {click.style(_short(evidence), dim=True)}")
+    score = "no score" if response.score is None else f"support {response.score:.3f}"
+    lines.append(f"{response.outcome.value}: {response.feedback.splitlines()[0]} ({score})")
+    return "\n".join(lines)
+
+
+def _short(text: str, most: int = 160) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -1,0 +1,205 @@
+"""Fact checking: is every claim of the answer supported by a chunk of the evidence?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
+from minicheck_eval.errors import BadInput
+from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, decide_answer, decide_claim
+from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
+from minicheck_eval.text import Span, split_chunks, split_claims
+
+__all__ = ["Chunk", "FactCheckingEvaluator", "Question"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of one document."""
+
+    document: int
+    """The place of the document in the request."""
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about one request: every claim against every chunk."""
+
+    claims: tuple[tuple[Span, str], ...]
+    chunks: tuple[Chunk, ...]
+
+
+class FactCheckingEvaluator:
+    """Checks the claims of an answer against its documents, over any backend.
+
+    Documents longer than `chunk_tokens` are cut into chunks at sentence ends; a claim is never cut.  With
+    `split_claims=False` the whole answer is one claim, as the published scores of MiniCheck were made.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        template: PromptTemplate,
+        chunk_tokens: int,
+        decision: DecisionConfig,
+        split_claims: bool = True,
+    ) -> None:
+        frame = sum(backend.count_tokens([template.prefix, template.suffix]))
+        if not 1 <= chunk_tokens <= backend.window_tokens - frame:
+            raise BadInput(
+                f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {backend.window_tokens} tokens, "
+                f"the prompt around them {frame}",
+                hint=f"choose chunk_tokens from 1 to {backend.window_tokens - frame}, and leave room for the claim",
+            )
+        self.backend = backend
+        self.template = template
+        self.chunk_tokens = chunk_tokens
+        self.decision = decision
+        self.split_claims = split_claims
+
+    def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
+        """Evaluate one request: a batch of one."""
+        return self.evaluate_batch([request])[0]
+
+    def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
+        """Evaluate many requests in one call of the backend; the responses come back in input order."""
+        questions = self._ask(requests)
+        prompts = [self._prompts(question) for question in questions]
+        # An identical pair of chunk and claim is scored once.
+        distinct = list(dict.fromkeys(prompt for group in prompts for prompt in group))
+        scores = dict(zip(distinct, self.backend.score(distinct), strict=True)) if distinct else {}
+        return [
+            self._respond(request, question, [scores[prompt] for prompt in group])
+            for request, question, group in zip(requests, questions, prompts, strict=True)
+        ]
+
+    def _ask(self, requests: Sequence[EvaluationRequest]) -> list[Question]:
+        # A document that many requests share is cut once.
+        cut: dict[str, list[Span]] = {}
+        for text in {d.text for r in requests for d in r.documents if d.text}:
+            cut[text] = split_chunks(text, self.chunk_tokens, self.backend.count_tokens)
+        return [Question(self._claims(r.response), self._chunks(r.documents, cut)) for r in requests]
+
+    def _claims(self, answer: str) -> tuple[tuple[Span, str], ...]:
+        if self.split_claims:
+            spans = split_claims(answer)
+        else:
+            start = len(answer) - len(answer.lstrip())
+            spans = [Span(start, start + len(answer.strip()))] if answer.strip() else []
+        return tuple((span, span.of(answer)) for span in spans)
+
+    @staticmethod
+    def _chunks(documents: Sequence[Document], cut: dict[str, list[Span]]) -> tuple[Chunk, ...]:
+        return tuple(
+            Chunk(place, span, span.of(document.text))
+            for place, document in enumerate(documents)
+            if document.text
+            for span in cut[document.text]
+        )
+
+    def _prompts(self, question: Question) -> list[Prompt]:
+        """Return the prompts claim by claim, one for each chunk."""
+        return [self.template.fill(chunk.text, text) for _, text in question.claims for chunk in question.chunks]
+
+    def _respond(
+        self, request: EvaluationRequest, question: Question, scores: Sequence[Score | Failure]
+    ) -> EvaluationResponse:
+        settings = {
+            "threshold": self.decision.threshold,
+            "chunk_aggregation": self.decision.chunk_aggregation,
+            "claim_aggregation": self.decision.claim_aggregation,
+            "chunk_tokens": self.chunk_tokens,
+        }
+        if not question.claims:
+            reason = "no_claims" if request.response.strip() else "empty_answer"
+            return _nothing_to_check(reason, "The answer has nothing that can be checked.", settings)
+        if not question.chunks:
+            return _nothing_to_check("no_evidence", "There is no evidence to check the answer against.", settings)
+        width = len(question.chunks)
+        rows = [scores[i * width : (i + 1) * width] for i in range(len(question.claims))]
+        verdicts = [decide_claim(row, self.decision) for row in rows]
+        outcome, support = decide_answer(verdicts, self.decision)
+        metadata = {
+            **settings,
+            "claims": [
+                _claim_json(request, question, i, verdict, row)
+                for i, (verdict, row) in enumerate(zip(verdicts, rows, strict=True))
+            ],
+            "chunks": [
+                {"document": _document_name(request, chunk), "start": chunk.span.start, "end": chunk.span.end}
+                for chunk in question.chunks
+            ],
+        }
+        return EvaluationResponse(outcome, support, _feedback(request, question, verdicts), metadata)
+
+
+def _nothing_to_check(reason: str, feedback: str, settings: dict[str, Any]) -> EvaluationResponse:
+    metadata = {**settings, "reason": reason, "claims": [], "chunks": []}
+    return EvaluationResponse(Outcome.NOT_CHECKABLE, None, feedback, metadata)
+
+
+def _document_name(request: EvaluationRequest, chunk: Chunk) -> str | int:
+    """Name a chunk's document: its id, or its place where it has none."""
+    name = request.documents[chunk.document].id
+    return chunk.document if name is None else name
+
+
+def _claim_json(
+    request: EvaluationRequest,
+    question: Question,
+    place: int,
+    verdict: ClaimVerdict,
+    row: Sequence[Score | Failure],
+) -> dict[str, Any]:
+    span, text = question.claims[place]
+    best = None if verdict.best_chunk is None else question.chunks[verdict.best_chunk]
+    value: dict[str, Any] = {
+        "text": text,
+        "start": span.start,
+        "end": span.end,
+        "outcome": verdict.outcome.value,
+        "support": verdict.support,
+        "document": best and _document_name(request, best),
+        "chunk": best and {"start": best.span.start, "end": best.span.end},
+        "supports": [score.support if isinstance(score, Score) else None for score in row],
+    }
+    if verdict.reason:
+        value["reason"] = verdict.reason
+        value["detail"] = _detail(row, verdict.reason)
+    return value
+
+
+def _detail(row: Sequence[Score | Failure], reason: str) -> str:
+    """Say why a claim has no verdict, in the words of the first score that stood in the way."""
+    for score in row:
+        if isinstance(score, Failure) and score.reason == reason:
+            return score.message
+    unclear = min((s for s in row if isinstance(s, Score)), key=lambda s: s.mass)
+    return f"the judge said neither yes nor no: P(yes) + P(no) = {unclear.mass:.3f}, its first token was {unclear.top!r}"
+
+
+def _feedback(request: EvaluationRequest, question: Question, verdicts: Sequence[ClaimVerdict]) -> str:
+    """Say which claims failed or could not be judged, with their support and best evidence."""
+    supported = sum(verdict.outcome is Outcome.PASS for verdict in verdicts)
+    lines = [f"{supported} of {len(verdicts)} claims supported."]
+    for (_, text), verdict in zip(question.claims, verdicts, strict=True):
+        if verdict.outcome is Outcome.PASS:
+            continue
+        if verdict.outcome is not Outcome.FAIL:
+            lines.append(f"Could not judge ({verdict.reason}): {_short(text)}")
+            continue
+        lines.append(f"Not supported ({verdict.support:.3f}): {_short(text)}")
+        if verdict.best_chunk is not None:
+            best = question.chunks[verdict.best_chunk]
+            lines.append(f"  best evidence, document {_document_name(request, best)}: {_short(best.text)}")
+    return "\n".join(lines)
+
+
+def _short(text: str, most: int = 200) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"

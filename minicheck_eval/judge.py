@@ -1,0 +1,163 @@
+"""The one door: `open_judge` joins manifest, weights, backend and evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
+from minicheck_eval.errors import BadInput, IntegrityError
+from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
+from minicheck_eval.identity import JudgeIdentity
+from minicheck_eval.manifest import Located, load_manifest
+from minicheck_eval.scoring import Backend, Score
+from minicheck_eval.store.fetch import ensure_weights
+from minicheck_eval.text import SPLITTER
+
+__all__ = ["Judge", "Scores", "open_judge"]
+
+
+class Scores(NamedTuple):
+    """What the MiniCheck package's `score` returns, one entry for each pair.
+
+    A pair that could not be judged has the label and the probability None: a zero would be a verdict.
+    """
+
+    pred_label: list[int | None]
+    max_support_prob: list[float | None]
+    used_chunk: list[list[str]]
+    support_prob_per_chunk: list[list[float | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judge:
+    """A model with its prompt, threshold and aggregation: what gives support."""
+
+    identity: JudgeIdentity
+    evaluator: FactCheckingEvaluator
+
+    def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
+        """Check one answer against its documents."""
+        return self.evaluator.evaluate(request)
+
+    def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
+        """Check many answers; the responses come back in input order."""
+        return self.evaluator.evaluate_batch(requests)
+
+    def score(self, docs: Sequence[str], claims: Sequence[str], chunk_size: int | None = None) -> Scores:
+        """Score pairs as the MiniCheck package's `MiniCheck.score(docs=…, claims=…)` does.
+
+        Each claim is judged whole, not sentence by sentence; `chunk_size` is in tokens.
+        """
+        if len(docs) != len(claims):
+            raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
+        whole = FactCheckingEvaluator(
+            self.evaluator.backend,
+            template=self.evaluator.template,
+            chunk_tokens=chunk_size or self.evaluator.chunk_tokens,
+            decision=self.evaluator.decision,
+            split_claims=False,
+        )
+        requests = [
+            EvaluationRequest("", [Document(document)], claim) for document, claim in zip(docs, claims, strict=True)
+        ]
+        rows = [_row(document, r) for document, r in zip(docs, whole.evaluate_batch(requests), strict=True)]
+        return Scores(*(list(column) for column in zip(*rows, strict=True))) if rows else Scores([], [], [], [])
+
+
+def _row(document: str, response: EvaluationResponse) -> tuple[int | None, float | None, list[str], list[float | None]]:
+    label = int(response.outcome is Outcome.PASS) if response.outcome.judged else None
+    chunks = [document[chunk["start"] : chunk["end"]] for chunk in response.metadata["chunks"]]
+    claims = response.metadata["claims"]
+    return label, response.score, chunks, claims[0]["supports"] if claims else []
+
+
+def open_judge(
+    name: str,
+    *,
+    threshold: float | None = None,
+    chunk_tokens: int | None = None,
+    claim_aggregation: str | None = None,
+    split_claims: bool = True,
+    dtype: str = "auto",
+    device: str = "auto",
+) -> Judge:
+    """Open the judge `name`, or the one in a folder that holds a manifest.toml.
+
+    What is not given comes from the manifest.  The weights are fetched on first use.  Raises `ManifestError` for an unknown
+    name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
+    """
+    located = load_manifest(name)
+    manifest = located.manifest
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
+    if claim_aggregation not in (None, "min", "mean"):
+        raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
+    decision = DecisionConfig(
+        threshold=manifest.decision.threshold if threshold is None else threshold,
+        chunk_aggregation=manifest.decision.chunk_aggregation,
+        claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
+        least_mass=manifest.decision.least_mass,
+    )
+    backend = _open_backend(located, dtype, device)
+    _check_canaries(located, backend)
+    evaluator = FactCheckingEvaluator(
+        backend,
+        template=manifest.template,
+        chunk_tokens=chunk_tokens or manifest.limits.chunk_tokens,
+        decision=decision,
+        split_claims=split_claims,
+    )
+    return Judge(identity=_identity(located, evaluator), evaluator=evaluator)
+
+
+def _open_backend(located: Located, dtype: str, device: str) -> Backend:
+    weights = ensure_weights(located)
+    from minicheck_eval.backends.local import LocalBackend
+
+    manifest = located.manifest
+    return LocalBackend(
+        weights,
+        located.folder / manifest.tokenizer.name,
+        yes=manifest.labels.yes,
+        no=manifest.labels.no,
+        window_tokens=manifest.limits.window_tokens,
+        dtype=dtype,
+        device=device,
+    )
+
+
+def _check_canaries(located: Located, backend: Backend) -> None:
+    """Ask questions with known answers: a library that changed under the judge must not change verdicts in silence."""
+    canaries = located.manifest.canaries
+    tolerance = 0.01 if backend.dtype == "float32" else 0.08
+    prompts = [located.manifest.template.fill(canary.document, canary.claim) for canary in canaries]
+    for canary, score in zip(canaries, backend.score(prompts), strict=True):
+        if not isinstance(score, Score) or abs(score.support - canary.support) > tolerance:
+            got = f"{score.support:.4f}" if isinstance(score, Score) else score.message
+            raise IntegrityError(
+                f"{located.manifest.name} does not answer as it should: support {got} for {canary.claim!r}, expected "
+                f"{canary.support:.4f} ± {tolerance} ({backend.name}, {backend.dtype})",
+                hint="a newer library may compute differently: install the versions that the README names",
+            )
+
+
+def _identity(located: Located, evaluator: FactCheckingEvaluator) -> JudgeIdentity:
+    manifest = located.manifest
+    return JudgeIdentity(
+        judge=manifest.name,
+        model=manifest.base.repository,
+        revision=manifest.revision,
+        digests={manifest.base.member: manifest.base.sha256, **{file.name: file.sha256 for file in manifest.files}},
+        backend=evaluator.backend.name,
+        dtype=evaluator.backend.dtype,
+        prompt_digest=evaluator.template.digest,
+        chunk_tokens=evaluator.chunk_tokens,
+        threshold=evaluator.decision.threshold,
+        chunk_aggregation=evaluator.decision.chunk_aggregation,
+        claim_aggregation=evaluator.decision.claim_aggregation,
+        splitter=SPLITTER if evaluator.split_claims else f"{SPLITTER} (whole answers)",
+    )
+

