@@ -1,8 +1,8 @@
-"""Measure a judge on labelled pairs: balanced accuracy with a bootstrap interval, and AUC, for each data set and on average.
+"""Measure a judge on labelled pairs: balanced accuracy with a bootstrap interval, and AUC, by data set and on average.
 
 FILE is JSONL (also .gz) with the columns `dataset, document, claim, label` or, as LLM-AggreFact is published (arXiv
-2404.10774), `dataset, doc, claim, label`.  A row that the judge could not judge counts as wrong, and the table says how many
-there were.
+2404.10774), `dataset, doc, claim, label`.  A row that the judge could not judge counts as wrong, and the table says how
+many there were.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def balanced_accuracy(labels: np.ndarray[Any, Any], right: np.ndarray[Any, Any])
 
 
 def measure(answers: Sequence[Answer], seed: int) -> dict[str, Any]:
-    """Return n, balanced accuracy with its 95 % bootstrap interval (rows drawn within each label), AUC and unjudged rows."""
+    """Return n, balanced accuracy with its 95 % interval (rows drawn again within each label), AUC and unjudged rows."""
     labels = np.array([a.label for a in answers])
     right = np.array([a.verdict == a.label for a in answers])
     random = np.random.default_rng(seed)
@@ -132,7 +132,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap")
     parser.add_argument("--progress", action="store_true", help="show progress although stderr is no terminal")
     parser.add_argument("--json", type=Path, metavar="OUT")
-    parser.add_argument("--scores", type=Path, metavar="OUT", help="one line of JSON for each row: dataset, label, support")
+    parser.add_argument(
+        "--scores", type=Path, metavar="OUT", help="one line of JSON for each row: dataset, label, support"
+    )
     options = parser.parse_args()
 
     rows = read(options.file)

@@ -58,3 +58,14 @@ def test_files_and_functions_stay_small(path):
 def test_every_module_says_what_it_owns():
     """Each module of the package has a docstring."""
     assert [] == [str(p) for p in FILES if not ast.get_docstring(ast.parse(p.read_text(encoding="utf-8")))]
+
+
+def test_every_test_states_its_behaviour():
+    """Each test has a sentence that says what is expected."""
+    silent = [
+        f"{path.name}:{node.name}"
+        for path in sorted((CHECKOUT / "tests").rglob("test_*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and not ast.get_docstring(node)
+    ]
+    assert [] == silent

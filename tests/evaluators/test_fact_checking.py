@@ -24,7 +24,10 @@ def evaluator(answer=contains, *, chunk_tokens=8, window_tokens=100, **more):
     return FactCheckingEvaluator(backend, template=TEMPLATE, chunk_tokens=chunk_tokens, decision=config, **more)
 
 
-DOCUMENTS = [Document("The shop opens at nine. It closes at six. Parcels are free.", "hours"), Document("Cats sleep a lot.")]
+DOCUMENTS = [
+    Document("The shop opens at nine. It closes at six. Parcels are free.", "hours"),
+    Document("Cats sleep a lot."),
+]
 
 
 def test_it_is_an_evaluator():
@@ -43,7 +46,10 @@ def test_every_claim_is_checked_against_every_chunk():
     assert ["It closes at six.", "Cats sleep a lot.", "Dogs bark."] == [answer[c["start"] : c["end"]] for c in claims]
     assert [0.9, 0.9, 0.2] == [c["support"] for c in claims]
     assert [0.9, 0.2, 0.2] == claims[0]["supports"]
-    assert ("hours", {"start": chunks[0]["start"], "end": chunks[0]["end"]}) == (claims[0]["document"], claims[0]["chunk"])
+    assert ("hours", {"start": chunks[0]["start"], "end": chunks[0]["end"]}) == (
+        claims[0]["document"],
+        claims[0]["chunk"],
+    )
     assert 1 == claims[1]["document"]
     json.dumps(response.to_json(), allow_nan=False)
 
