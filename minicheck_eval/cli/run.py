@@ -1,0 +1,115 @@
+"""`minicheck-eval run`: check a file of cases, or go on with a run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from minicheck_eval.harness.cases import Loaded
+    from minicheck_eval.harness.run import Run
+
+__all__ = ["run"]
+
+MOST_WARNINGS = 10
+
+
+def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
+    meta: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not key or not equals:
+            raise click.BadParameter(f"{pair!r} should be key=value")
+        if key in meta:
+            raise click.BadParameter(f"the key {key!r} is given twice")
+        meta[key] = value
+    return meta
+
+
+@click.command()
+@click.argument("cases", type=click.Path(path_type=Path))
+@click.option("--judge", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/CASES-JUDGE.")
+@click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
+@click.option("--meta", multiple=True, metavar="KEY=VALUE", callback=_read_meta, help="Recorded with the run.")
+@click.option(
+    "--min-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="Least pass rate of every slice."
+)
+@click.option(
+    "--max-unjudged", type=click.IntRange(0), default=0, show_default=True, help="Most cases without a verdict."
+)
+@click.option(
+    "--batch-cases", type=click.IntRange(1), default=32, show_default=True, help="Cases judged and recorded together."
+)
+@click.option("--restart", is_flag=True, help="Forget the run that the folder holds.")
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
+)
+@click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
+def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
+    """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
+
+    A run that was interrupted goes on with the same command.  Exit code 0: passed; 1: did not pass; 2: bad input; 3:
+    could not judge.
+    """
+    from rich.console import Console
+
+    from minicheck_eval.harness.cases import load
+    from minicheck_eval.reports.terminal import print_report
+
+    loaded = load(cases, skip_bad=options["skip_bad"])
+    _warn(f"left out: {problem}" for problem in loaded.problems)
+    result = _run(cases, loaded, out or _folder(cases, options["judge"]), restart=restart, **options)
+    _warn(result.repairs)
+    print_report(result, Console())
+    return result.decision.exit_code
+
+
+def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[str, str], **options: Any) -> Run:
+    from minicheck_eval.harness.gates import GateRule
+    from minicheck_eval.harness.run import finished_run, run_cases
+    from minicheck_eval.reports.progress import progress_bar
+
+    rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
+    shape = {name: options[name] for name in ("judge", "threshold", "chunk_tokens")}
+    if not restart:
+        done = finished_run(out, cases_digest=loaded.digest, arguments=shape, meta=meta, rule=rule)
+        if done is not None:
+            return done
+    from minicheck_eval.judge import open_judge
+
+    judge = open_judge(**{"name": shape.pop("judge"), **shape})
+    with progress_bar() as progress:
+        return run_cases(
+            loaded.cases,
+            evaluator=judge,
+            identity=judge.identity,
+            out=out,
+            arguments=options,
+            meta=meta,
+            cases_path=cases,
+            cases_digest=loaded.digest,
+            left_out=loaded.problems,
+            rule=rule,
+            restart=restart,
+            batch_cases=options["batch_cases"],
+            progress=progress,
+        )
+
+
+def _folder(cases: Path, judge: str) -> Path:
+    """Name the folder of a run; a judge may be named by an address or a path."""
+    stem = Path(cases.name.removesuffix(".gz")).stem
+    return Path("runs") / f"{stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', judge).strip('-.')}"
+
+
+def _warn(messages: Any) -> None:
+    lines = list(messages)
+    for line in lines[:MOST_WARNINGS]:
+        click.echo(line, err=True)
+    if len(lines) > MOST_WARNINGS:
+        click.echo(f"and {len(lines) - MOST_WARNINGS} more", err=True)

@@ -1,0 +1,1 @@
+"""The harness: cases go in, a run with one record a case and a decision come out."""

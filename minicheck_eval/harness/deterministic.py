@@ -1,0 +1,43 @@
+"""Verdicts that need no judge: nothing to check, no evidence, and documents that retrieval had to find."""
+
+from __future__ import annotations
+
+from minicheck_eval.contract import EvaluationResponse, Outcome
+from minicheck_eval.harness.case import Case
+
+__all__ = ["RETRIEVAL", "retrieval", "without_judge"]
+
+RETRIEVAL = "retrieval"
+
+
+def without_judge(case: Case) -> EvaluationResponse | None:
+    """Decide a case that no judge should be asked about; None where one should."""
+    if not (case.answer or "").strip():
+        return EvaluationResponse(
+            Outcome.NOT_CHECKABLE, None, "There is no answer to check.", {"reason": "empty_answer"}
+        )
+    if any((document.text or "").strip() for document in case.documents):
+        return None
+    if case.in_scope:
+        feedback = "Retrieval failure: the question is in scope, and the answer was given without any evidence."
+        return EvaluationResponse(Outcome.FAIL, None, feedback, {"reason": "empty_evidence"})
+    return EvaluationResponse(
+        Outcome.NOT_CHECKABLE,
+        None,
+        "The question is out of scope, and there is no evidence to check the answer against.",
+        {"reason": "no_evidence"},
+    )
+
+
+def retrieval(case: Case) -> EvaluationResponse | None:
+    """Tell whether the documents that had to be found are there; None where none had to."""
+    wanted = tuple(dict.fromkeys(case.must_retrieve))
+    if not wanted:
+        return None
+    found = {document.id for document in case.documents}
+    missing = [name for name in wanted if name not in found]
+    score = (len(wanted) - len(missing)) / len(wanted)
+    feedback = f"{len(wanted) - len(missing)} of {len(wanted)} documents were retrieved."
+    if missing:
+        feedback += f" Missing: {', '.join(missing)}"
+    return EvaluationResponse(Outcome.FAIL if missing else Outcome.PASS, score, feedback, {"missing": missing})

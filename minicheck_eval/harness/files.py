@@ -1,0 +1,55 @@
+"""Writing that outlives a crash: JSON that any text survives, files replaced whole, bytes that reached the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from minicheck_eval.errors import CouldNotJudge
+
+__all__ = ["encode", "replace", "writing"]
+
+
+def encode(value: Any, *, indent: int | None = None) -> bytes:
+    """Write a value as JSON in UTF-8; NaN raises `ValueError`."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    # Only lone surrogates have no UTF-8, and the backslash escape of one is its JSON escape.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Replace a file as a whole: a reader, and a crash, meet the old content or the new."""
+    temporary = path.with_name(f"{path.name}.new")
+    with writing(path):
+        with temporary.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+        _sync_folder(path.parent)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write into one of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise CouldNotJudge(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="make room or choose another --out; the same command goes on where this one stopped",
+        ) from error
+
+
+def _sync_folder(folder: Path) -> None:
+    # The new name is safe once its folder is; Windows does not open folders.
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,205 @@
+"""A run: every case gets one record, a killed run goes on where it stopped, and nothing is judged twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from minicheck_eval.contract import Evaluator
+from minicheck_eval.errors import BadInput, RunMismatch
+from minicheck_eval.harness.case import Case
+from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.gates import Decision, GateRule, check
+from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, read_header, read_records
+from minicheck_eval.harness.provenance import git_state, now, package_versions
+from minicheck_eval.harness.records import records_of
+from minicheck_eval.harness.source import Problem
+from minicheck_eval.harness.summary import Summary, summarise
+from minicheck_eval.identity import JudgeIdentity
+
+__all__ = ["FACT_CHECKING", "Progress", "Run", "finished_run", "run_cases"]
+
+SCHEMA = 1
+FACT_CHECKING = "fact-checking"
+SHORT_DIGEST = 12
+SHA256_DIGITS = 64
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A finished run, as its folder holds it."""
+
+    directory: Path
+    header: Mapping[str, Any]
+    summary: Summary
+    decision: Decision
+    repairs: tuple[str, ...] = ()
+    """What a crash had left and was mended."""
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Read the records from results.jsonl, one at a time."""
+        return read_records(self.directory)
+
+
+def run_cases(
+    cases: Iterable[Case],
+    *,
+    evaluator: Evaluator,
+    identity: JudgeIdentity,
+    out: Path,
+    arguments: Mapping[str, Any],
+    meta: Mapping[str, str],
+    cases_path: Path,
+    cases_digest: str,
+    left_out: Sequence[Problem] = (),
+    rule: GateRule | None = None,
+    restart: bool = False,
+    evaluator_name: str = FACT_CHECKING,
+    batch_cases: int = 32,
+    progress: Progress | None = None,
+) -> Run:
+    """Judge the cases that have no record yet, and decide.
+
+    Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
+    """
+    cases = tuple(cases)
+    if len({case.id for case in cases}) < len(cases):
+        raise BadInput("two cases have the same id", hint="give every case an id of its own")
+    source = {
+        "path": str(cases_path),
+        "sha256": cases_digest,
+        "count": len(cases),
+        "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
+    }
+    with Journal(out) as journal:
+        if restart:
+            journal.clear()
+        header = _begin(journal, identity, source, evaluator_name)
+        header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
+        if any(case.id not in journal.ids for case in cases):
+            journal.write_header(header | {"status": "started", "finished_at": None})
+        batches = [cases[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
+        ask = partial(records_of, evaluator=evaluator, name=evaluator_name)
+        _judge(batches, journal, ask, progress or _silent)
+        return _finish(journal, header, rule or GateRule())
+
+
+def finished_run(
+    out: Path, *, cases_digest: str, arguments: Mapping[str, Any], meta: Mapping[str, str], rule: GateRule
+) -> Run | None:
+    """Decide a finished run again, without a judge; None where there is none of these cases with these arguments.
+
+    Another version of this package may judge otherwise: then the judge has to say who it is.
+    """
+    header = read_header(out)
+    asked = {
+        "schema": SCHEMA,
+        "status": "finished",
+        "cases.sha256": cases_digest,
+        "packages.minicheck-eval": package_versions()["minicheck-eval"],
+        **{f"arguments.{name}": value for name, value in arguments.items()},
+        **{f"meta.{name}": value for name, value in meta.items()},
+    }
+    there = _flat(header or {})
+    if header is None or any(there.get(name) != value for name, value in asked.items()):
+        return None
+    with Journal(out) as journal:
+        return _finish(journal, header, rule) if len(journal.ids) == header["cases"]["count"] else None
+
+
+def _begin(journal: Journal, identity: JudgeIdentity, source: Mapping[str, Any], evaluator_name: str) -> dict[str, Any]:
+    """Return the header to go on with, or a new one."""
+    header = journal.header()
+    if header is not None:
+        _refuse_another(journal.directory, header, identity, source, evaluator_name)
+        return header
+    if journal.ids:
+        raise RunMismatch(f"{journal.directory} holds {RESULTS} without {HEADER}", hint=OTHER_OUT)
+    return {
+        "schema": SCHEMA,
+        "status": "started",
+        "judge": identity.to_json(),
+        "judge_digest": identity.digest,
+        "evaluator": evaluator_name,
+        "cases": dict(source),
+        "packages": package_versions(),
+        "git": git_state(Path(source["path"])),
+        "arguments": {},
+        "meta": {},
+        "started_at": now(),
+        "finished_at": None,
+        "summary": None,
+        "decision": None,
+    }
+
+
+def _refuse_another(
+    directory: Path,
+    header: Mapping[str, Any],
+    identity: JudgeIdentity,
+    source: Mapping[str, Any],
+    evaluator_name: str,
+) -> None:
+    asked = {"schema": SCHEMA, "judge": identity.to_json(), "evaluator": evaluator_name}
+    asked["cases"] = {"sha256": source["sha256"], "count": source["count"]}
+    here = _flat(json.loads(encode(asked)))
+    there = _flat(header)
+    wrong = [
+        f"{name} is {_shown(there.get(name))} there and {_shown(here.get(name))} here"
+        for name in sorted(here.keys() | {name for name in there if name.startswith("judge.")})
+        if there.get(name) != here.get(name)
+    ]
+    if wrong:
+        raise RunMismatch(f"{directory} holds another run: {'; '.join(wrong)}", hint=OTHER_OUT)
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, item in value.items():
+        flat |= _flat(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
+    return flat
+
+
+def _shown(value: object) -> str:
+    digest = isinstance(value, str) and len(value) == SHA256_DIGITS
+    return f"{str(value)[:SHORT_DIGEST]}…" if digest else ascii(value)
+
+
+def _judge(
+    batches: Sequence[Sequence[Case]],
+    journal: Journal,
+    ask: Callable[[Sequence[Case]], list[dict[str, Any]]],
+    progress: Progress,
+) -> None:
+    total = sum(len(batch) for batch in batches)
+    done = sum(case.id in journal.ids for batch in batches for case in batch)
+    progress(done, total)
+    for batch in batches:
+        # Batches begin at fixed places, so that a resumed run asks about the same neighbours together.
+        missing = [case for case in batch if case.id not in journal.ids]
+        if missing:
+            journal.append(ask(missing))
+            done += len(missing)
+            progress(done, total)
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass
+
+
+def _finish(journal: Journal, header: Mapping[str, Any], rule: GateRule) -> Run:
+    summary = summarise(journal.records())
+    decision = check(summary, rule)
+    found = {"summary": summary.to_json(), "decision": decision.to_json()}
+    finished = {**header, "status": "finished", "finished_at": header["finished_at"] or now(), **found}
+    if finished != journal.header():
+        journal.write_header(finished)
+    return Run(
+        directory=journal.directory, header=finished, summary=summary, decision=decision, repairs=journal.repairs
+    )

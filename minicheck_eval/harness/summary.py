@@ -1,0 +1,119 @@
+"""What a run amounts to: counts, rates and coverage for each evaluator, overall and slice by slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from minicheck_eval.contract import Outcome
+from minicheck_eval.harness.statistics import Rate, rate
+
+__all__ = ["EvaluatorSummary", "Summary", "Tally", "summarise"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How often each outcome came."""
+
+    passed: int = 0
+    failed: int = 0
+    invalid: int = 0
+    error: int = 0
+    not_checkable: int = 0
+
+    @property
+    def judged(self) -> int:
+        """Count the cases with a verdict."""
+        return self.passed + self.failed
+
+    @property
+    def unjudged(self) -> int:
+        """Count the cases that should have a verdict and have none."""
+        return self.invalid + self.error
+
+    @property
+    def total(self) -> int:
+        """Count all cases."""
+        return self.judged + self.unjudged + self.not_checkable
+
+    @property
+    def rate(self) -> Rate | None:
+        """Return the pass rate over what was judged; None over nothing."""
+        return rate(self.passed, self.judged)
+
+    @property
+    def coverage(self) -> float | None:
+        """Return the share that was judged; None of nothing."""
+        return self.judged / self.total if self.total else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts, and what follows from them, as JSON-ready values."""
+        found = self.rate
+        return {
+            "pass": self.passed,
+            "fail": self.failed,
+            "invalid": self.invalid,
+            "error": self.error,
+            "not_checkable": self.not_checkable,
+            "total": self.total,
+            "judged": self.judged,
+            "coverage": self.coverage,
+            "rate": None if found is None else found.to_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatorSummary:
+    """What one evaluator found."""
+
+    name: str
+    overall: Tally
+    slices: Mapping[str, Tally]
+    """In the order of their names."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON-ready values."""
+        slices = {name: tally.to_json() for name, tally in self.slices.items()}
+        return {"overall": self.overall.to_json(), "slices": slices}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What all evaluators found."""
+
+    evaluators: tuple[EvaluatorSummary, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON-ready values, evaluator by evaluator."""
+        return {evaluator.name: evaluator.to_json() for evaluator in self.evaluators}
+
+
+def summarise(records: Iterable[Mapping[str, Any]]) -> Summary:
+    """Count the outcomes in a run's records."""
+    counts: dict[str, dict[str, Counter[Outcome]]] = {}
+    for record in records:
+        for name, verdict in record["verdicts"].items():
+            slices = counts.setdefault(name, {})
+            slices.setdefault(record["slice"], Counter())[Outcome(verdict["outcome"])] += 1
+    return Summary(evaluators=tuple(_evaluator(name, counts[name]) for name in sorted(counts)))
+
+
+def _evaluator(name: str, slices: Mapping[str, Counter[Outcome]]) -> EvaluatorSummary:
+    overall: Counter[Outcome] = Counter()
+    for count in slices.values():
+        overall.update(count)
+    return EvaluatorSummary(
+        name=name, overall=_tally(overall), slices={part: _tally(slices[part]) for part in sorted(slices)}
+    )
+
+
+def _tally(count: Counter[Outcome]) -> Tally:
+    return Tally(
+        passed=count[Outcome.PASS],
+        failed=count[Outcome.FAIL],
+        invalid=count[Outcome.INVALID],
+        error=count[Outcome.ERROR],
+        not_checkable=count[Outcome.NOT_CHECKABLE],
+    )

@@ -1,0 +1,124 @@
+"""A run on a terminal, in a pipe or in a CI log: the decision, the rates of every slice, and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from minicheck_eval.contract import Outcome
+from minicheck_eval.harness.gates import Status, percent
+from minicheck_eval.harness.run import Run
+from minicheck_eval.harness.summary import EvaluatorSummary, Tally
+from minicheck_eval.reports.failures import ClaimFailure, Failure, Group, failures
+from minicheck_eval.reports.plain import plain
+
+__all__ = ["print_report"]
+
+MOST_CASES = 10
+MOST_CLAIMS = 3
+MOST_REASONS = 20
+LINE = 200
+WORDS: dict[Status, tuple[str, str]] = {
+    "passed": ("PASSED", "bold green"),
+    "failed": ("FAILED", "bold red"),
+    "undecided": ("UNDECIDED", "bold yellow"),
+    "could_not_judge": ("COULD NOT JUDGE", "bold magenta"),
+}
+ENDED = {Outcome.FAIL: "failed", Outcome.INVALID: "got no usable answer", Outcome.ERROR: "got no answer"}
+COLUMNS = ("passed", "rate", "95 % interval", "coverage", "invalid", "error", "not\ncheckable")
+
+
+def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) -> None:
+    """Print a run; whatever text the cases hold, it comes out as text and never ends the report."""
+    report = _Report(console)
+    report.head(run)
+    for evaluator in run.summary.evaluators:
+        report.table(evaluator)
+    for group in failures(run.records(), most=most_cases):
+        report.group(group)
+
+
+class _Report:
+    """Prints the parts of a report in the encoding of one console."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def head(self, run: Run) -> None:
+        word, style = WORDS[run.decision.status]
+        judge, cases = run.header["judge"], run.header["cases"]
+        self._print(f"{judge['judge']} on {cases['count']} cases of {cases['path']}")
+        self._print(word, style=style)
+        reasons = run.decision.reasons
+        for reason in reasons[:MOST_REASONS]:
+            self._print(reason, indent=2)
+        if len(reasons) > MOST_REASONS:
+            self._print(f"and {len(reasons) - MOST_REASONS} more reasons in run.json", indent=2)
+        if left_out := len(cases["left_out"]):
+            self._print(f"{left_out} bad rows were left out; run.json names them", style="yellow")
+        self._print(f"The run is in {run.directory}")
+
+    def table(self, evaluator: EvaluatorSummary) -> None:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
+        table.title = self._text(evaluator.name, style="bold")
+        table.add_column("slice", overflow="fold", ratio=None)
+        for name in COLUMNS:
+            table.add_column(name, justify="right", no_wrap=True)
+        for name, tally in evaluator.slices.items():
+            table.add_row(self._text(name), *_cells(tally))
+        table.add_section()
+        table.add_row("overall", *_cells(evaluator.overall), style="bold")
+        self.console.print()
+        self.console.print(table)
+
+    def group(self, group: Group) -> None:
+        noun = "case" if group.count == 1 else "cases"
+        self.console.print()
+        self._print(f"{group.evaluator}: {group.count} {noun} {ENDED[group.outcome]}", style="bold")
+        for failure in group.first:
+            self._failure(failure)
+        if group.count > len(group.first):
+            self._print(f"and {group.count - len(group.first)} more, in results.jsonl", indent=2)
+
+    def _failure(self, failure: Failure) -> None:
+        support = "" if failure.score is None else f", support {failure.score:.3f}"
+        name, part = (plain(text, most=LINE) for text in (failure.id, failure.slice))
+        self._print(f"{name} [{part}]{support}", indent=2, style="bold")
+        if not failure.claims:
+            self._print(failure.feedback, indent=4)
+        for claim in failure.claims[:MOST_CLAIMS]:
+            for line in _claim_lines(claim):
+                self._print(line, indent=4)
+        if len(failure.claims) > MOST_CLAIMS:
+            self._print(f"and {len(failure.claims) - MOST_CLAIMS} more claims", indent=4)
+
+    def _print(self, text: str, *, indent: int = 0, style: str = "") -> None:
+        self.console.print(Padding(self._text(text, style=style), (0, 0, 0, indent)))
+
+    def _text(self, text: str, *, style: str = "") -> Text:
+        # Text, not a string: square brackets in a case are no markup.
+        return Text(plain(text, self.console.encoding, most=2 * LINE), style=style, overflow="fold")
+
+
+def _claim_lines(claim: ClaimFailure) -> Iterator[str]:
+    support = "no support known" if claim.support is None else f"support {claim.support:.3f}"
+    yield f"claim ({support}): {plain(claim.text, most=LINE)}"
+    if claim.evidence:
+        source = "" if claim.document is None else f", {plain(claim.document, most=LINE)}"
+        yield f"best evidence{source}: {plain(claim.evidence, most=LINE)}"
+
+
+def _cells(tally: Tally) -> list[str]:
+    rate, coverage = tally.rate, tally.coverage
+    return [
+        f"{tally.passed}/{tally.judged}",
+        "none" if rate is None else percent(rate.value),
+        "none" if rate is None else f"{percent(rate.low)[:-2]} to {percent(rate.high)}",
+        "none" if coverage is None else percent(coverage),
+        *(str(count) for count in (tally.invalid, tally.error, tally.not_checkable)),
+    ]
