@@ -47,7 +47,7 @@ class Answer:
 
 def read(path: Path) -> list[Row]:
     """Read all rows; a wrong one ends the program with its line."""
-    opener: Callable[..., TextIO] = gzip.open if path.suffix == ".gz" else open  # type: ignore[assignment]
+    opener: Callable[..., TextIO] = gzip.open if path.suffix == ".gz" else open
     rows = []
     with opener(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):
@@ -66,7 +66,7 @@ def balanced_accuracy(labels: np.ndarray[Any, Any], right: np.ndarray[Any, Any])
 
 
 def measure(answers: Sequence[Answer], seed: int) -> dict[str, Any]:
-    """Return n, balanced accuracy with its 95 % interval (rows drawn again within each label), AUC and unjudged rows."""
+    """Return n, balanced accuracy with its 95 % interval (rows drawn anew within each label), AUC, unjudged rows."""
     labels = np.array([a.label for a in answers])
     right = np.array([a.verdict == a.label for a in answers])
     random = np.random.default_rng(seed)

@@ -86,8 +86,8 @@ def open_judge(
 ) -> Judge:
     """Open the judge `name`, or the one in a folder that holds a manifest.toml.
 
-    What is not given comes from the manifest.  The weights are fetched on first use.  Raises `ManifestError` for an unknown
-    name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
+    What is not given comes from the manifest.  The weights are fetched on first use.  Raises `ManifestError` for an
+    unknown name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
     """
     located = load_manifest(name)
     manifest = located.manifest
@@ -160,4 +160,3 @@ def _identity(located: Located, evaluator: FactCheckingEvaluator) -> JudgeIdenti
         claim_aggregation=evaluator.decision.claim_aggregation,
         splitter=SPLITTER if evaluator.split_claims else f"{SPLITTER} (whole answers)",
     )
-

@@ -24,8 +24,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 class LocalBackend:
     """A causal model in a local directory of safetensors, in the format of transformers.
 
-    `dtype` is "float32", "bfloat16", "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is a torch device or
-    "auto".  `budget_tokens` bounds one forward pass.
+    `dtype` is "float32", "bfloat16", "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is a torch
+    device or "auto".  `budget_tokens` bounds one forward pass.
     """
 
     def __init__(
@@ -83,11 +83,7 @@ class LocalBackend:
             return {i: failure for branch in branches for i in branch.prompts}
         except RuntimeError as error:
             raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
-        return {
-            i: score
-            for branch, score in zip(branches, self._scores(leaves), strict=True)
-            for i in branch.prompts
-        }
+        return {i: score for branch, score in zip(branches, self._scores(leaves), strict=True) for i in branch.prompts}
 
     def _scores(self, leaves: LeafScores) -> list[Score | Failure]:
         scores: list[Score | Failure] = []
@@ -101,11 +97,12 @@ class LocalBackend:
 
 
 def _load(weights: Path, dtype: torch.dtype, device: torch.device) -> Any:
-    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         model = transformers.LlamaForCausalLM.from_pretrained(
             weights, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
         )
     except (OSError, RuntimeError, ValueError) as error:
-        raise BackendError(f"{weights} could not be loaded: {error}", hint="remove the folder; it is made anew") from error
-    return model.to(device).eval()
+        hint = "remove the folder; it is made anew"
+        raise BackendError(f"{weights} could not be loaded: {error}", hint=hint) from error
+    return model.to(device).eval()  # type: ignore[arg-type] # transformers wraps `to` and loses its signature

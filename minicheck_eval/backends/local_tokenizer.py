@@ -72,7 +72,8 @@ class PromptTokenizer:
             pieces += self._trusted(segment.text) if segment.trusted else [well_formed(segment.text)]
         joined: list[str | int] = []
         for is_text, group in groupby(pieces, lambda piece: isinstance(piece, str)):
-            joined += ["".join(map(str, group))] if is_text else list(group)
+            run = list(group)
+            joined += ["".join(map(str, run))] if is_text else run
         return joined
 
     def _trusted(self, text: str) -> list[str | int]:

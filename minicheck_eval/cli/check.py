@@ -18,13 +18,13 @@ COULD_NOT_JUDGE = 3
 
 
 @click.command()
-@click.option("--document", "documents", required=True, multiple=True, metavar="FILE|-", help="Evidence; may be repeated.")
+@click.option("--document", "documents", required=True, multiple=True, metavar="FILE|-", help="Evidence; repeatable.")
 @click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
-@click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
+@click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
 @click.option("--threshold", type=float, help="Support above which a claim is supported; else the judge's own.")
 @click.option("--chunk-tokens", type=int, help="Most tokens of one evidence chunk; else the judge's own.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
-def check(
+def check(  # noqa: PLR0917 - click passes by name
     documents: tuple[str, ...],
     claim: str,
     judge_name: str,

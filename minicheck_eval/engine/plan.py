@@ -1,7 +1,7 @@
 """Decide which prompts go through the model together: pure Python, no tensors.
 
-Prompts with the same prefix form a tree: the prefix is the trunk and is computed once; each suffix is a leaf branch that
-sees the trunk and itself.  Trees are packed into passes of a token budget, without padding.
+Prompts with the same prefix form a tree: the prefix is the trunk and is computed once; each suffix is a leaf branch
+that sees the trunk and itself.  Trees are packed into passes of a token budget, without padding.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Plan:
 def plan(prompts: Sequence[TokenPrompt], *, budget_tokens: int, window_tokens: int) -> Plan:
     """Group prompts by prefix and pack them.
 
-    The passes depend on which prompts there are, not on their order.  A prompt longer than the budget but within the window
-    gets a pass of its own; one beyond the window is in no pass.
+    The passes depend on which prompts there are, not on their order.  A prompt longer than the budget but within the
+    window gets a pass of its own; one beyond the window is in no pass.
     """
     too_long = tuple(i for i, prompt in enumerate(prompts) if len(prompt) > window_tokens)
     left_out = set(too_long)

@@ -61,8 +61,8 @@ def _pack(one: Pass, device: torch.device) -> _Packed:
 def run_pass(model: Any, one: Pass, *, yes_ids: torch.Tensor, no_ids: torch.Tensor) -> LeafScores:
     """Run one pass and read P(yes), P(no) and the top token at each leaf, from the softmax over the full vocabulary.
 
-    `model` is a causal model of transformers that takes 4-D masks and position ids; `use_cache=False` is needed for exact
-    packing.
+    `model` is a causal model of transformers that takes 4-D masks and position ids; `use_cache=False` is needed for
+    exact packing.
     """
     with torch.inference_mode():
         packed = _pack(one, yes_ids.device)

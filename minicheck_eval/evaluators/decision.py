@@ -1,8 +1,8 @@
 """Turns scores into an outcome: pure functions, applied alike to fresh and to recorded scores.
 
-Support of a claim is the maximum over the chunks, support of an answer the minimum over its claims (MiniCheck, arXiv
-2404.10774), and the answer passes above the threshold.  A score that is missing never counts as a no: a verdict is given
-where no missing score could change it, and is `error` or `invalid` otherwise.
+Support of a claim is the maximum over the chunks, support of an answer the minimum over its claims (MiniCheck,
+arXiv 2404.10774), and the answer passes above the threshold.  A score that is missing never counts as a no: a verdict
+is given where no missing score could change it, and is `error` or `invalid` otherwise.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fact checking: is every claim of the answer supported by a chunk of the evidence?"""
+"""Fact checking: whether every claim of the answer is supported by a chunk of the evidence."""
 
 from __future__ import annotations
 
@@ -180,7 +180,8 @@ def _detail(row: Sequence[Score | Failure], reason: str) -> str:
         if isinstance(score, Failure) and score.reason == reason:
             return score.message
     unclear = min((s for s in row if isinstance(s, Score)), key=lambda s: s.mass)
-    return f"the judge said neither yes nor no: P(yes) + P(no) = {unclear.mass:.3f}, its first token was {unclear.top!r}"
+    said = f"P(yes) + P(no) = {unclear.mass:.3f}, its first token was {unclear.top!r}"
+    return f"the judge said neither yes nor no: {said}"
 
 
 def _feedback(request: EvaluationRequest, question: Question, verdicts: Sequence[ClaimVerdict]) -> str:

@@ -1,4 +1,4 @@
-"""Gets a judge's weights onto this machine once, checks them, and puts them together; after that nothing is fetched again."""
+"""Gets a judge's weights onto this machine once, checks them and puts them together."""
 
 from __future__ import annotations
 
