@@ -119,13 +119,13 @@ def read_records(directory: Path) -> Iterator[dict[str, Any]]:
 
 def _locked(directory: Path) -> FileLock:
     lock = FileLock(directory / LOCK)
-    try:
-        with writing(directory / LOCK):
+    with writing(directory / LOCK):
+        try:
             lock.acquire(timeout=0)
-    except Timeout as error:
-        raise BadInput(
-            f"another process is writing to {directory}", hint="wait for it to finish, or choose another --out"
-        ) from error
+        except Timeout as error:
+            raise BadInput(
+                f"another process is writing to {directory}", hint="wait for it to finish, or choose another --out"
+            ) from error
     return lock
 
 

@@ -58,6 +58,7 @@ class _Scanner:
         self.path = path
         self.text = text
         self.at = 0
+        self.unfinished = False
         self._line = 1
         self._counted = 0
 
@@ -65,8 +66,8 @@ class _Scanner:
         try:
             yield from self._document()
         except Torn as error:
-            at_end = error.position >= len(self.text.rstrip(BLANK))
-            message = f"the file ends in the middle ({error})" if at_end else f"{error}; what follows is not read"
+            torn = self.unfinished or error.position >= len(self.text.rstrip(BLANK))
+            message = f"the file ends in the middle ({error})" if torn else f"{error}; what follows is not read"
             yield self._problem(message, error.position)
 
     def _document(self) -> Iterator[Row | Problem]:
@@ -140,6 +141,7 @@ class _Scanner:
                 return mark.start()
             if depth == 0:
                 return mark.end()
+        self.unfinished = True
         raise _as_torn(error, start) from error
 
     def _object(self) -> Iterator[Row | Problem]:

@@ -1,0 +1,123 @@
+"""From records to a summary, and from a summary to a decision."""
+
+import pytest
+
+from minicheck_eval.harness.gates import GateRule, check, percent
+from minicheck_eval.harness.summary import Summary, summarise
+
+OUTCOMES = {"p": "pass", "f": "fail", "i": "invalid", "e": "error", "n": "not_checkable"}
+
+
+def summary(evaluator: str = "fact-checking", **slices: str) -> Summary:
+    return summarise(
+        {"slice": part, "verdicts": {evaluator: {"outcome": OUTCOMES[letter]}}}
+        for part, letters in slices.items()
+        for letter in letters
+    )
+
+
+def test_the_taxonomy_counts_sum_to_the_number_of_records():
+    """Every record is counted once, in its slice and overall, in the order of the slices' names."""
+    (found,) = summary(zoo="pfien", apes="pp").evaluators
+    assert ["apes", "zoo"] == list(found.slices)
+    assert (7, 4, 2) == (found.overall.total, found.overall.judged, found.overall.unjudged)
+    assert (3, 1, 1, 1, 1) == (
+        found.overall.passed,
+        found.overall.failed,
+        found.overall.invalid,
+        found.overall.error,
+        found.overall.not_checkable,
+    )
+    assert (2 / 5, 1.0) == (found.slices["zoo"].coverage, found.slices["apes"].coverage)
+
+
+def test_a_summary_as_json():
+    """Counts have the names of the outcomes; a rate over nothing is null."""
+    found = summary(a="pf", b="n").to_json()["fact-checking"]
+    assert {"overall", "slices"} == found.keys()
+    assert (2, 0.5) == (found["slices"]["a"]["rate"]["n"], found["slices"]["a"]["rate"]["value"])
+    assert {
+        "pass": 0,
+        "fail": 0,
+        "invalid": 0,
+        "error": 0,
+        "not_checkable": 1,
+        "total": 1,
+        "judged": 0,
+        "coverage": 0.0,
+        "rate": None,
+    } == found["slices"]["b"]
+
+
+@pytest.mark.parametrize(
+    ("slices", "rule", "status", "exit_code"),
+    [
+        ({"a": "ppp"}, {}, "passed", 0),
+        ({"a": "ppf"}, {}, "failed", 1),
+        ({"a": "pppf"}, {"min_rate": 0.75}, "passed", 0),
+        ({"a": "p" * 9 + "f"}, {"min_rate": 0.9}, "passed", 0),
+        ({"a": "p" * 7 + "fff"}, {"min_rate": 0.7}, "passed", 0),
+        ({"a": "p" * 89 + "f" * 11}, {"min_rate": 0.9}, "failed", 1),
+        ({"a": "p" * 99, "b": "f"}, {"min_rate": 0.5}, "failed", 1),
+        ({"a": "ppp", "b": "nn"}, {}, "undecided", 1),
+        ({"a": "nn"}, {}, "undecided", 1),
+        ({"a": "nn"}, {"min_rate": 0.0}, "undecided", 1),
+        ({"a": "pppi"}, {}, "could_not_judge", 3),
+        ({"a": "pppe"}, {}, "could_not_judge", 3),
+        ({"a": "pppe"}, {"max_unjudged": 1}, "passed", 0),
+        ({"a": "pppe", "b": "pi"}, {"max_unjudged": 1}, "could_not_judge", 3),
+        ({"a": "ppp", "b": "e"}, {"max_unjudged": 1}, "undecided", 1),
+        ({"a": "e"}, {"max_unjudged": 1}, "could_not_judge", 3),
+        ({"a": "en"}, {"max_unjudged": 1}, "could_not_judge", 3),
+        ({"a": "f", "b": "n"}, {}, "failed", 1),
+        ({"a": "f", "b": "n", "c": "e"}, {}, "could_not_judge", 3),
+        ({}, {}, "could_not_judge", 3),
+    ],
+)
+def test_decisions(slices, rule, status, exit_code):
+    """The worst that is found in any slice decides, and no silence passes."""
+    decision = check(summary(**slices), GateRule(**rule))
+    assert (status, exit_code) == (decision.status, decision.exit_code)
+    assert decision.reasons
+
+
+def test_every_evaluator_is_gated():
+    """A failing retrieval fails a run whose answers all pass."""
+    records = [
+        {"slice": "a", "verdicts": {"fact-checking": {"outcome": "pass"}, "retrieval": {"outcome": outcome}}}
+        for outcome in ("pass", "fail")
+    ]
+    decision = check(summarise(records), GateRule())
+    assert "failed" == decision.status
+    assert ("retrieval, a: 1 of 2 passed = 50.0 % [9.5 %, 90.5 %], asked for 100 %",) == decision.reasons
+
+
+def test_reasons_carry_the_arithmetic():
+    """A reason can be checked by hand; the worst stands first, and what is in order is left out."""
+    found = summary(billing="p" * 20, returns="p" * 18 + "ff", other="nn")
+    assert (
+        "fact-checking, returns: 18 of 20 passed = 90.0 % [69.9 %, 97.2 %], asked for 95 %",
+        "fact-checking, other: none of 2 cases has a verdict, so there is no rate",
+    ) == check(found, GateRule(min_rate=0.95)).reasons
+    passed = check(summary(billing="p" * 20), GateRule())
+    assert ("fact-checking, billing: 20 of 20 passed = 100.0 % [83.9 %, 100.0 %], asked for 100 %",) == passed.reasons
+    unjudged = check(summary(a="ppie"), GateRule(max_unjudged=1))
+    assert "fact-checking: 1 invalid + 1 error = 2 of 4 cases have no verdict, allowed are 1" == unjudged.reasons[0]
+
+
+def test_a_decision_as_json():
+    """The decision is written with its rule, because another rule decides otherwise."""
+    assert {
+        "status": "could_not_judge",
+        "reasons": ["there is no case with a verdict"],
+        "rule": {"min_rate": 1.0, "max_unjudged": 0},
+    } == check(summary(), GateRule()).to_json()
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [(0.0, "0.0 %"), (1.0, "100.0 %"), (0.99999, "99.9 %"), (0.00001, "0.1 %"), (0.5, "50.0 %"), (0.699, "69.9 %")],
+)
+def test_percentages_never_round_to_all_or_nothing(share, expected):
+    """Only all is 100 % and only nothing is 0 %."""
+    assert expected == percent(share)
