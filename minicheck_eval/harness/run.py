@@ -109,8 +109,10 @@ def finished_run(
     there = _flat(header or {})
     if header is None or any(there.get(name) != value for name, value in asked.items()):
         return None
+    if len({record["id"] for record in read_records(out)}) != there.get("cases.count"):
+        return None
     with Journal(out) as journal:
-        return _finish(journal, header, rule) if len(journal.ids) == header["cases"]["count"] else None
+        return _finish(journal, header, rule)
 
 
 def _begin(journal: Journal, identity: JudgeIdentity, source: Mapping[str, Any], evaluator_name: str) -> dict[str, Any]:

@@ -21,7 +21,9 @@ class ClaimFailure:
     support: float | None
     document: str | None
     evidence: str
-    """The chunk that supports the claim most, or why there is no verdict."""
+    """The chunk that supports the claim most."""
+    why: str
+    """Why there is no verdict, where there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +83,14 @@ def _passed(claim: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 def _claim(record: Mapping[str, Any], claim: Mapping[str, Any]) -> ClaimFailure:
     name, chunk = claim.get("document"), claim.get("chunk")
     document = _document(record["documents"], name)
-    evidence = claim.get("detail") or ""
-    if not evidence and document is not None and chunk:
-        evidence = (document["text"] or "")[chunk["start"] : chunk["end"]]
-    shown = None if name is None else str(name)
-    return ClaimFailure(text=claim["text"], support=claim.get("support"), document=shown, evidence=evidence)
+    evidence = (document["text"] or "")[chunk["start"] : chunk["end"]] if document is not None and chunk else ""
+    return ClaimFailure(
+        text=claim["text"],
+        support=claim.get("support"),
+        document=None if name is None else str(name),
+        evidence=evidence,
+        why=claim.get("detail") or claim.get("reason") or "",
+    )
 
 
 def _document(documents: list[Mapping[str, Any]], name: str | int | None) -> Mapping[str, Any] | None:

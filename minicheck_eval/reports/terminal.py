@@ -23,6 +23,7 @@ MOST_CASES = 10
 MOST_CLAIMS = 3
 MOST_REASONS = 20
 LINE = 200
+WIDE = 76
 WORDS: dict[Status, tuple[str, str]] = {
     "passed": ("PASSED", "bold green"),
     "failed": ("FAILED", "bold red"),
@@ -30,7 +31,7 @@ WORDS: dict[Status, tuple[str, str]] = {
     "could_not_judge": ("COULD NOT JUDGE", "bold magenta"),
 }
 ENDED = {Outcome.FAIL: "failed", Outcome.INVALID: "got no usable answer", Outcome.ERROR: "got no answer"}
-COLUMNS = ("passed", "rate", "95 % interval", "coverage", "invalid", "error", "not\ncheckable")
+COLUMNS = ("passed", "rate", "95 %\ninterval", "coverage", "invalid", "error", "not\ncheckable")
 
 
 def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) -> None:
@@ -66,9 +67,10 @@ class _Report:
     def table(self, evaluator: EvaluatorSummary) -> None:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
         table.title = self._text(evaluator.name, style="bold")
-        table.add_column("slice", overflow="fold", ratio=None)
+        table.add_column("slice", overflow="fold")
         for name in COLUMNS:
-            table.add_column(name, justify="right", no_wrap=True)
+            # A number is never cut: on a narrow terminal it goes on in the next line.
+            table.add_column(name, justify="right", overflow="fold", no_wrap=self.console.width >= WIDE)
         for name, tally in evaluator.slices.items():
             table.add_row(self._text(name), *_cells(tally))
         table.add_section()
@@ -98,7 +100,7 @@ class _Report:
             self._print(f"and {len(failure.claims) - MOST_CLAIMS} more claims", indent=4)
 
     def _print(self, text: str, *, indent: int = 0, style: str = "") -> None:
-        self.console.print(Padding(self._text(text, style=style), (0, 0, 0, indent)))
+        self.console.print(Padding(self._text(text, style=style), (0, 0, 0, indent), expand=False))
 
     def _text(self, text: str, *, style: str = "") -> Text:
         # Text, not a string: square brackets in a case are no markup.
@@ -108,7 +110,9 @@ class _Report:
 def _claim_lines(claim: ClaimFailure) -> Iterator[str]:
     support = "no support known" if claim.support is None else f"support {claim.support:.3f}"
     yield f"claim ({support}): {plain(claim.text, most=LINE)}"
-    if claim.evidence:
+    if claim.why:
+        yield f"why: {plain(claim.why, most=LINE)}"
+    elif claim.evidence:
         source = "" if claim.document is None else f", {plain(claim.document, most=LINE)}"
         yield f"best evidence{source}: {plain(claim.evidence, most=LINE)}"
 
@@ -118,7 +122,7 @@ def _cells(tally: Tally) -> list[str]:
     return [
         f"{tally.passed}/{tally.judged}",
         "none" if rate is None else percent(rate.value),
-        "none" if rate is None else f"{percent(rate.low)[:-2]} to {percent(rate.high)}",
+        "none" if rate is None else f"{percent(rate.low)[:-2]}-{percent(rate.high)[:-2]}",
         "none" if coverage is None else percent(coverage),
         *(str(count) for count in (tally.invalid, tally.error, tally.not_checkable)),
     ]

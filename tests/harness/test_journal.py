@@ -87,7 +87,7 @@ def test_every_tear_of_the_last_line(tmp_path):
 def test_what_is_no_record_is_refused_and_kept(tmp_path, content):
     """Whole JSON that no run wrote is not cut off as if it were torn."""
     (tmp_path / RESULTS).write_bytes(line("a") + content + b"\n" + line("b")[:-5])
-    with pytest.raises(RunMismatch, match="results.jsonl:2: is no record of a run"):
+    with pytest.raises(RunMismatch, match=r"results\.jsonl:2: is no record of a run"):
         Journal(tmp_path)
     assert line("a") + content + b"\n" + line("b")[:-5] == (tmp_path / RESULTS).read_bytes()
     (tmp_path / RESULTS).unlink()

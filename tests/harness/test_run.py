@@ -45,33 +45,37 @@ def test_a_record_is_self_contained(judge_cases, make_case):
 
 
 @pytest.mark.parametrize(
-    ("values", "outcome", "reason"),
+    ("values", "expected"),
     [
-        ({"documents": ()}, "fail", "empty_evidence"),
-        ({"documents": (Document(" \n"), Document(None))}, "fail", "empty_evidence"),
-        ({"documents": (), "in_scope": False}, "not_checkable", "no_evidence"),
-        ({"answer": None}, "not_checkable", "empty_answer"),
-        ({"answer": " \n"}, "not_checkable", "empty_answer"),
-        ({"answer": "", "documents": ()}, "not_checkable", "empty_answer"),
+        ({"documents": ()}, ("fail", "empty_evidence")),
+        ({"documents": (Document(" \n"), Document(None))}, ("fail", "empty_evidence")),
+        ({"documents": (), "in_scope": False}, ("not_checkable", "no_evidence")),
+        ({"answer": None}, ("not_checkable", "empty_answer")),
+        ({"answer": " \n"}, ("not_checkable", "empty_answer")),
+        ({"answer": "", "documents": ()}, ("not_checkable", "empty_answer")),
     ],
 )
-def test_what_needs_no_judge_asks_none(judge_cases, make_case, fake_judge, values, outcome, reason):
+def test_what_needs_no_judge_asks_none(judge_cases, make_case, fake_judge, values, expected):
     """Without evidence or without an answer there is a verdict with its reason and no score, and no question."""
     judge = fake_judge()
     found = verdict(judge_cases([make_case("a", **values), make_case("b")], judge), "a")
-    assert (outcome, reason, None) == (found["outcome"], found["metadata"]["reason"], found["score"])
+    assert (*expected, None) == (found["outcome"], found["metadata"]["reason"], found["score"])
     assert ["b"] == judge.asked
-    assert (reason == "empty_evidence") == ("Retrieval failure" in found["feedback"])
+    assert (expected[1] == "empty_evidence") == ("Retrieval failure" in found["feedback"])
 
 
 @pytest.mark.parametrize(
-    ("wanted", "outcome", "score", "missing"),
-    [(("d1",), "pass", 1.0, []), (("d1", "d1", "x", "y"), "fail", 1 / 3, ["x", "y"]), (("x",), "fail", 0.0, ["x"])],
+    ("wanted", "expected", "missing"),
+    [
+        (("d1",), ("pass", 1.0), []),
+        (("d1", "d1", "x", "y"), ("fail", 1 / 3), ["x", "y"]),
+        (("x",), ("fail", 0.0), ["x"]),
+    ],
 )
-def test_retrieval_is_checked_beside_the_answer(judge_cases, make_case, wanted, outcome, score, missing):
+def test_retrieval_is_checked_beside_the_answer(judge_cases, make_case, wanted, expected, missing):
     """Documents that had to be found are compared by id; the share found is the score."""
     found = verdict(judge_cases([make_case("a", must_retrieve=wanted), make_case("b")]), "a", "retrieval")
-    assert (outcome, score, {"missing": missing}) == (found["outcome"], found["score"], found["metadata"])
+    assert (*expected, {"missing": missing}) == (found["outcome"], found["score"], found["metadata"])
     assert all(name in found["feedback"] for name in missing)
 
 

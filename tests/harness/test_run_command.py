@@ -1,0 +1,150 @@
+"""`minicheck-eval run`, with a judge that no model stands behind."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import minicheck_eval.judge as door
+from minicheck_eval import cli
+
+
+@dataclass
+class Judge:
+    """A fake judge with an identity."""
+
+    fake: Any
+    identity: Any
+
+    def evaluate_batch(self, requests):
+        return self.fake.evaluate_batch(requests)
+
+
+@pytest.fixture
+def opened(monkeypatch, fake_judge, make_identity):
+    """Put a fake behind the door, and list how it was opened."""
+    opened = []
+
+    def open_judge(name, *, threshold=None, chunk_tokens=None):
+        opened.append((name, threshold, chunk_tokens))
+        return Judge(fake_judge(), make_identity(judge=name, threshold=threshold or 0.5))
+
+    monkeypatch.setattr(door, "open_judge", open_judge)
+    return opened
+
+
+@pytest.fixture
+def command(capsys, tmp_path, monkeypatch, opened):
+    """Run the command in a folder of its own; return exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["run", *arguments])
+        output = capsys.readouterr()
+        return stopped.value.code, output.out, output.err
+
+    return run
+
+
+def write(tmp_path, *answers, extra=""):
+    rows = [
+        {"id": f"c{i}", "question": f"c{i}", "documents": ["It is so."], "answer": answer}
+        for i, answer in enumerate(answers)
+    ]
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows) + extra, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "expected"),
+    [
+        (["so", "is"], [], (0, "PASSED")),
+        (["so", "no"], [], (1, "FAILED")),
+        (["so", "no"], ["--min-rate", "0.5"], (0, "PASSED")),
+        ([""], [], (1, "UNDECIDED")),
+    ],
+)
+def test_the_report_and_the_exit_code(command, tmp_path, answers, options, expected):
+    """The report goes to stdout, nothing to stderr, and the exit code is the decision's."""
+    write(tmp_path, *answers)
+    found, out, err = command("cases.jsonl", *options)
+    assert (expected[0], "") == (found, err)
+    assert expected[1] in out
+    header = json.loads((tmp_path / "runs" / "cases-minicheck-nano" / "run.json").read_bytes())
+    assert ("cases.jsonl", len(answers)) == (header["cases"]["path"], header["cases"]["count"])
+
+
+def test_a_finished_run_needs_no_judge(command, tmp_path, opened):
+    """The same command reports again without opening a judge, also under another rule; --restart judges anew."""
+    write(tmp_path, "so", "no")
+    arguments = ["cases.jsonl", "--meta", "app=x", "--out", "r"]
+    first = command(*arguments)
+    assert first == command(*arguments)
+    assert 0 == command(*arguments, "--min-rate", "0.5")[0]
+    assert 1 == len(opened)
+    assert 1 == command(*arguments, "--restart")[0]
+    assert 2 == len(opened)
+
+
+def test_options_reach_the_judge_and_the_header(command, tmp_path, opened):
+    """Threshold and chunk size go to the judge; arguments and meta are recorded."""
+    write(tmp_path, "so")
+    options = ["--judge", "ollama:x/y", "--threshold", "0.7", "--chunk-tokens", "50", "--meta", "a=1=2", "--meta", "b="]
+    command("cases.jsonl", *options)
+    assert [("ollama:x/y", 0.7, 50)] == opened
+    header = json.loads((tmp_path / "runs" / "cases-ollama-x-y" / "run.json").read_bytes())
+    assert {"a": "1=2", "b": ""} == header["meta"]
+    assert ("ollama:x/y", 0.7, 50, 32) == tuple(
+        header["arguments"][name] for name in ("judge", "threshold", "chunk_tokens", "batch_cases")
+    )
+
+
+def test_bad_rows_stop_before_a_judge_is_opened(command, tmp_path, opened):
+    """A problem is an error with file and line; --skip-bad goes on and says what it left out."""
+    write(tmp_path, "so", extra='{"id": "x", "anwser": "y"}\n')
+    code, out, err = command("cases.jsonl")
+    assert (2, "", []) == (code, out, opened)
+    assert 'cases.jsonl:2: unknown key "anwser" (did you mean "answer"?)' in err
+    assert "--skip-bad" in err
+    code, out, err = command("cases.jsonl", "--skip-bad")
+    assert 0 == code
+    assert "1 bad rows were left out" in out
+    assert err.startswith("left out: cases.jsonl:2: unknown key")
+    header = json.loads((tmp_path / "runs" / "cases-minicheck-nano" / "run.json").read_bytes())
+    assert [2] == [row["line"] for row in header["cases"]["left_out"]]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--meta", "x"],
+        ["--meta", "=x"],
+        ["--meta", "a=1", "--meta", "a=2"],
+        ["--min-rate", "2"],
+        ["--batch-cases", "0"],
+    ],
+)
+def test_bad_options_are_bad_input(command, tmp_path, options):
+    """A wrong flag ends with exit code 2 before anything is read."""
+    assert 2 == command("none.jsonl", *options)[0]
+
+
+def test_another_judge_in_the_same_folder_is_bad_input(command, tmp_path):
+    """The folder of another run is refused with the fields that differ."""
+    write(tmp_path, "so")
+    command("cases.jsonl", "--out", "r")
+    code, out, err = command("cases.jsonl", "--out", "r", "--threshold", "0.9")
+    assert (2, "") == (code, out)
+    assert "judge.threshold is 0.5 there and 0.9 here" in err
+
+
+def test_repairs_are_told(command, tmp_path):
+    """A torn record is judged again, and stderr says so."""
+    write(tmp_path, "so", "so")
+    first = command("cases.jsonl", "--out", "r")
+    results = tmp_path / "r" / "results.jsonl"
+    results.write_bytes(results.read_bytes()[:-9])
+    code, out, err = command("cases.jsonl", "--out", "r")
+    assert first[:2] == (code, out)
+    assert "results.jsonl:2: a torn line was cut off" in err
