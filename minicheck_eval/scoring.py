@@ -39,6 +39,7 @@ class Prompt:
 
 
 _SLOT = re.compile(r"\{([a-z_]+)\}")
+_EMPTY = {"document": "", "claim": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class PromptTemplate:
         """Fill the slots in one pass: braces and slot names inside the texts mean nothing."""
         values = {"document": document, "claim": claim}
         return Prompt(_fill(self.prefix, values), _fill(self.suffix, values))
+
+    @property
+    def own_text(self) -> tuple[str, ...]:
+        """Return the pieces around the slots."""
+        return tuple(segment.text for segment in (*_fill(self.prefix, _EMPTY), *_fill(self.suffix, _EMPTY)))
 
     @property
     def digest(self) -> str:

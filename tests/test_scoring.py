@@ -34,7 +34,14 @@ def test_who_wrote_a_text_is_in_the_digest():
 
 
 @pytest.mark.parametrize(
-    ("prefix", "suffix"), [("", "{claim}"), ("{document}", ""), ("{claim}", "{document}"), ("{document}{document}", "{claim}"), ("{document} {x}", "{claim}")]
+    ("prefix", "suffix"),
+    [
+        ("", "{claim}"),
+        ("{document}", ""),
+        ("{claim}", "{document}"),
+        ("{document}{document}", "{claim}"),
+        ("{document} {x}", "{claim}"),
+    ],
 )
 def test_template_with_wrong_slots_is_refused(prefix, suffix):
     """Each slot stands once, the document in the shared prefix."""

@@ -49,7 +49,7 @@ class FactCheckingEvaluator:
         decision: DecisionConfig,
         split_claims: bool = True,
     ) -> None:
-        frame = sum(backend.count_tokens([template.prefix, template.suffix]))
+        frame = sum(backend.count_tokens(template.own_text))
         if not 1 <= chunk_tokens <= backend.window_tokens - frame:
             raise BadInput(
                 f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {backend.window_tokens} tokens, "

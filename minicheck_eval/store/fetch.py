@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
@@ -43,8 +42,14 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not (folder / "model.safetensors").is_file():
-            with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as making:
-                _make(judge, source, Path(making))
+            # One name for each judge, so that what a killed process left is cleared away by the next.
+            making = folder.with_name(f".making-{folder.name}")
+            shutil.rmtree(making, ignore_errors=True)
+            making.mkdir()
+            try:
+                _make(judge, source, making)
+            finally:
+                shutil.rmtree(making, ignore_errors=True)
     return folder
 
 

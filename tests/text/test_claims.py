@@ -1,0 +1,101 @@
+import pytest
+
+from minicheck_eval.text import split_claims
+from minicheck_eval.text.claims import FILLERS
+
+
+def texts_of(answer: str) -> list[str]:
+    return [span.of(answer) for span in split_claims(answer)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        " \n\t ",
+        "...",
+        "?!",
+        "😀 🎉",
+        "---",
+        "-",
+        "- \n* \n",
+        "# Only a title",
+        "Only a title\n============",
+        "```python\nprint('Paris is big.')\n```",
+        "~~~\nParis is big.\n~~~",
+        "Sure!",
+        "Of course. I hope this helps!",
+        "Gerne! Ich hoffe, das hilft.",
+        "Would you like to know more?",
+        "好吗？",
+        "هل تقرأ؟",
+        "| a | b |\n|---|---|",
+    ],
+)
+def test_nothing_to_check_gives_no_claims(answer):
+    """Blank, punctuation, titles, code, fillers and questions state no fact."""
+    assert [] == split_claims(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Paris is in France. It is old.", ["Paris is in France.", "It is old."]),
+        ("Paris", ["Paris"]),
+        ("42", ["42"]),
+        ("42.", ["42."]),
+        ("Yes.", ["Yes."]),
+        ("No. It is in Rome.", ["No.", "It is in Rome."]),
+        ("Sure! Paris is in France. Want more? 😊", ["Paris is in France."]),
+        ("Sure thing, Paris is in France.", ["Sure thing, Paris is in France."]),
+        ("You’re welcome! It is old.", ["It is old."]),
+        ("Natürlich! Berlin liegt z. B. in Deutschland. Vielen Dank!", ["Berlin liegt z. B. in Deutschland."]),
+        ('He asked "Why?"', ['He asked "Why?"']),
+        ("Capital: Paris", ["Capital: Paris"]),
+        ("巴黎是首都。好吗？它很大。", ["巴黎是首都。", "它很大。"]),
+    ],
+)
+def test_sentences_that_may_state_a_fact_are_claims(answer, expected):
+    """Only what cannot hold a fact is left out."""
+    assert expected == texts_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("# Title\n\nText here.", ["Text here."]),
+        ("## The answer is 42.", ["The answer is 42."]),
+        ("Title\n-----\nText here.", ["Text here."]),
+        ("Some prose.\n---\nMore prose.", ["Some prose.", "More prose."]),
+        (
+            "- Paris is big. It is old.\n* **Berlin**\n+ Rome\n• Oslo",
+            ["Paris is big.", "It is old.", "**Berlin**", "Rome", "Oslo"],
+        ),
+        ("1. One\n2) Two\n(3) Three\na) Four", ["One", "Two", "Three", "Four"]),
+        ("- [x] It is done.\n- [ ] It is not.", ["It is done.", "It is not."]),
+        ("- Paris\n  is big.\n  - Nested", ["Paris\n  is big.", "Nested"]),
+        ("> Quoted line\n> goes on. Next.\n> last.", ["Quoted line\n> goes on.", "Next.", "last."]),
+        ("The sights are:\n\n- The Louvre\n- Notre-Dame", ["The Louvre", "Notre-Dame"]),
+        ("It is old. Its sights:\n1. The Louvre", ["It is old.", "The Louvre"]),
+        ("The facts are these:\n\nParis is big.", ["The facts are these:", "Paris is big."]),
+        ("Text.\n```python\nx = 1. Y\n```\nMore text.", ["Text.", "More text."]),
+        ("```markdown\nParis is big. It is old.\n```", ["Paris is big.", "It is old."]),
+        ("Text.\n```\nParis is big. It is old.", ["Text.", "Paris is big.", "It is old."]),
+        ("| City | People |\n|:--|--:|\n| Paris. X | 2 |\n| | |\n| Rome | 3 |", ["Paris. X | 2", "Rome | 3"]),
+        ("City | People\n--- | ---\nParis | 2\n\nThe end.", ["Paris | 2", "The end."]),
+        ("Assistant: Paris is big.\nUser: Why?\n**Answer:** It grew.", ["Paris is big.", "It grew."]),
+        ("A: Paris is big.\r\nB: No, it is not.", ["Paris is big.", "B: No, it is not."]),
+        ("3. Oktober 1990 war ein Feiertag.", ["3. Oktober 1990 war ein Feiertag."]),
+        ("-5 degrees is cold.", ["-5 degrees is cold."]),
+        ("\ud800 One. 😀 Two\0.", ["\ud800 One.", "😀 Two\0."]),
+    ],
+)
+def test_marks_before_a_claim_are_left_outside(answer, expected):
+    """Markdown and dialogue are read as such, and what they hold is checked."""
+    assert expected == texts_of(answer)
+
+
+@pytest.mark.parametrize("filler", sorted(FILLERS))
+def test_every_filler_is_written_as_it_is_compared(filler):
+    """Each filler of the list is left out as a sentence with a capital and a stop."""
+    assert [] == split_claims(f"{filler.capitalize()}!")
