@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from minicheck_eval.errors import CouldNotJudge
+
 if TYPE_CHECKING:
     from minicheck_eval.harness.cases import Loaded
     from minicheck_eval.harness.run import Run
@@ -65,7 +67,12 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     _warn(f"left out: {problem}" for problem in loaded.problems)
     result = _run(cases, loaded, out or _folder(cases, options["judge"]), restart=restart, **options)
     _warn(result.repairs)
-    print_report(result, Console())
+    try:
+        print_report(result, Console())
+    except OSError as error:
+        raise CouldNotJudge(
+            f"the report cannot be printed: {error.strerror}", hint=f"the run is in {result.directory}"
+        ) from error
     return result.decision.exit_code
 
 

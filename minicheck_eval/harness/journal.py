@@ -28,10 +28,11 @@ class Journal:
     """The record of a run, open for one process alone.
 
     Opening mends what a crash left: a torn or NUL-filled end is cut off, a last line without its end gets one, and
-    `repairs` says so.  `ids` are the cases that have a record.
+    `repairs` says so.  `ids` are the cases that have a record.  With `anew` the run that the folder holds is forgotten,
+    in whatever state it is.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, anew: bool = False) -> None:
         self.directory = directory
         self.ids: set[str] = set()
         self.repairs: tuple[str, ...] = ()
@@ -39,7 +40,7 @@ class Journal:
             directory.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(directory)
         try:
-            self._open()
+            self._open(anew=anew)
         except BaseException:
             self._lock.release()
             raise
@@ -78,19 +79,13 @@ class Journal:
             os.fsync(self._results)
         self.ids.update(record["id"] for record in records)
 
-    def clear(self) -> None:
-        """Forget the run that the folder holds."""
-        # Results without a header are refused, so a crash between the two leaves nothing that could be mistaken.
-        with writing(self.directory):
-            (self.directory / HEADER).unlink(missing_ok=True)
-            os.ftruncate(self._results, 0)
-            os.fsync(self._results)
-        self.ids.clear()
-        self.repairs = ()
-
-    def _open(self) -> None:
+    def _open(self, *, anew: bool) -> None:
         path = self.directory / RESULTS
         with writing(path):
+            if anew:
+                # Records without a header are refused, so a crash between the two leaves nothing to be mistaken.
+                (self.directory / HEADER).unlink(missing_ok=True)
+                path.unlink(missing_ok=True)
             self.ids, self.repairs = _mend(path)
             self._results = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
 

@@ -77,9 +77,7 @@ def run_cases(
         "count": len(cases),
         "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
     }
-    with Journal(out) as journal:
-        if restart:
-            journal.clear()
+    with Journal(out, anew=restart) as journal:
         header = _begin(journal, identity, source, evaluator_name)
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(case.id not in journal.ids for case in cases):

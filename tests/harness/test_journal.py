@@ -163,13 +163,12 @@ def test_a_full_disk_is_a_clear_error(tmp_path, monkeypatch):
         assert {"a"} == journal.ids
 
 
-def test_clear_forgets_the_run_and_nothing_else(tmp_path):
-    """Clearing removes header and records and leaves other files alone."""
+def test_anew_forgets_the_run_and_nothing_else(tmp_path):
+    """Header and records go, in whatever state they are, and other files stay."""
     (tmp_path / "notes.txt").write_text("mine")
-    with Journal(tmp_path) as journal:
-        journal.write_header({"schema": 1})
-        journal.append([record("a")])
-        journal.clear()
+    (tmp_path / HEADER).write_bytes(b"{")
+    (tmp_path / RESULTS).write_bytes(b"7\n")
+    with Journal(tmp_path, anew=True) as journal:
         assert (set(), None, []) == (journal.ids, journal.header(), list(journal.records()))
         journal.append([record("b")])
     assert line("b") == (tmp_path / RESULTS).read_bytes()
