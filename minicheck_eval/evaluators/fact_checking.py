@@ -144,9 +144,10 @@ def _nothing_to_check(reason: str, feedback: str, settings: dict[str, Any]) -> E
 
 
 def _document_name(request: EvaluationRequest, chunk: Chunk) -> str | int:
-    """Name a chunk's document: its id, or its place where it has none."""
+    """Name a chunk's document: its id, or its place where it has none or shares it with another."""
     name = request.documents[chunk.document].id
-    return chunk.document if name is None else name
+    unique = [document.id for document in request.documents].count(name) == 1
+    return name if name is not None and unique else chunk.document
 
 
 def _claim_json(

@@ -18,7 +18,7 @@ def contains(prompt):
     return 0.9 if claim in document else 0.2
 
 
-def evaluator(answer=contains, *, chunk_tokens=8, window_tokens=100, **more):
+def evaluator(answer=contains, *, chunk_tokens=7, window_tokens=100, **more):
     backend = FakeBackend(answer, window_tokens=window_tokens)
     config = DecisionConfig(threshold=0.5)
     return FactCheckingEvaluator(backend, template=TEMPLATE, chunk_tokens=chunk_tokens, decision=config, **more)
@@ -80,6 +80,14 @@ def test_nothing_to_check_is_said_and_no_judge_is_asked(documents, answer, reaso
     assert not any(checker.backend.batches)
 
 
+def test_documents_that_share_an_id_are_told_apart_by_their_place():
+    """Two pieces of one source may carry its id; the record must still say which of them is meant."""
+    documents = [Document("Dogs bark.", "a"), Document("Cats sleep a lot.", "a"), Document("It rains.", "b")]
+    metadata = evaluator().evaluate(EvaluationRequest.from_documents(documents, "Cats sleep a lot.")).metadata
+    assert [0, 1, "b"] == [chunk["document"] for chunk in metadata["chunks"]]
+    assert 1 == metadata["claims"][0]["document"]
+
+
 def test_a_batch_is_one_call_and_an_identical_pair_is_scored_once():
     """All requests reach the backend together; a pair that two requests share is asked once."""
     checker = evaluator()
@@ -121,7 +129,7 @@ def test_a_judge_that_says_neither_is_invalid():
 def test_threshold_and_aggregation_are_recorded():
     """A verdict says by which rule it was made."""
     metadata = evaluator().evaluate(EvaluationRequest.from_documents(DOCUMENTS, "Dogs bark.")).metadata
-    expected = {"threshold": 0.5, "chunk_aggregation": "max", "claim_aggregation": "min", "chunk_tokens": 8}
+    expected = {"threshold": 0.5, "chunk_aggregation": "max", "claim_aggregation": "min", "chunk_tokens": 7}
     assert expected == {key: metadata[key] for key in expected}
 
 
