@@ -14,8 +14,10 @@ __all__ = ["read_json", "read_jsonl"]
 
 BLANK = " \t\r\n"
 SHAPE = 'the file should hold a list of rows, or {"cases": [...]}'
-# Possessive, so that a text of 50 MB is passed over once.
-MARKS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
+# Possessive, and a string that is never closed is one mark, so that a text of 50 MB is passed over once.
+MARKS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+DEPTHS = {"[": 1, "{": 1, "]": -1, "}": -1}
+END_OF_SCALAR = re.compile(r"[,\]}]")
 SPACE = re.compile(r"[ \t\r\n]*")
 
 
@@ -120,29 +122,35 @@ class _Scanner:
 
     def _row(self) -> Row | Problem:
         start = self.at
+        end = self._end_of_value(start)
+        if end is None:
+            self.unfinished = True
+            value, self.at = self._value()
+            return Row(self._line_of(start), value)
+        # Cut out first: a row that is no JSON can be left out without losing those after it.
+        row, self.at = self.text[start:end], end
+        if complaint := garbled(row):
+            return self._problem(complaint, start)
         try:
-            value, self.at = parse_at(self.text, start)
+            return Row(self._line_of(start), parse(row))
         except ValueError as error:
-            # A row whose brackets match can be left out without losing those after it.
-            self.at = self._end_of_value(start, error)
             torn = _as_torn(error, start)
             if self._next() not in (",", "]"):
                 raise torn from error
             return self._problem(str(torn), torn.position)
-        if complaint := garbled(self.text[start : self.at]):
-            return self._problem(complaint, start)
-        return Row(self._line_of(start), value)
 
-    def _end_of_value(self, start: int, error: ValueError) -> int:
+    def _end_of_value(self, start: int) -> int | None:
+        """Find where a value ends by its brackets and quotes alone; None where the text ends before."""
+        if self.text[start : start + 1] not in ("{", "[", '"'):
+            end = END_OF_SCALAR.search(self.text, start)
+            return end.start() if end else None
         depth = 0
         for mark in MARKS.finditer(self.text, start):
-            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark[0], 0)
-            if depth < 0:
-                return mark.start()
+            depth += DEPTHS.get(mark[0], 0)
             if depth == 0:
-                return mark.end()
-        self.unfinished = True
-        raise _as_torn(error, start) from error
+                # No row ends a list: what reaches the end of the text was never closed.
+                return mark.end() if mark.end() < len(self.text) else None
+        return None
 
     def _object(self) -> Iterator[Row | Problem]:
         self._take("{")
@@ -176,4 +184,7 @@ class _Scanner:
 
 
 def _as_torn(error: ValueError, start: int) -> Torn:
-    return Torn(f"is not JSON: {error}", error.position) if isinstance(error, Torn) else Torn(str(error), start)
+    """Place an error in a row that begins at `start` of the text."""
+    if isinstance(error, Torn):
+        return Torn(f"is not JSON: {error}", start + error.position)
+    return Torn(str(error), start)

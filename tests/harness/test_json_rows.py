@@ -19,15 +19,27 @@ def read(tmp_path, text: str | bytes) -> list[str]:
         ('[{"id": "a"}, {"id": "b"}]', ["a", "b"]),
         ('\n [\n{"id": "a"}\n,{"id": "b"}\n]\n', ["a", "b"]),
         ('{"cases": [{"id": "a"}, {"id": "b"}]}', ["a", "b"]),
-        ('[{"id": "a"}, {"id": "b"', ["a", "1: the file ends in the middle (is not JSON: expecting ',' delimiter)"]),
+        ('[{"id": "a"}, {"id": "b"', ["a", "1: the file ends in the middle (expecting ',' delimiter)"]),
         ('[{"id": "a"},\n {"id": "b"}', ["a", "b", "2: the file ends in the middle (expected , or ])"]),
-        ('[{"id": "a"},\n', ["a", "2: the file ends in the middle (is not JSON: expecting value)"]),
-        ("[", ["1: the file ends in the middle (is not JSON: expecting value)"]),
+        ('[{"id": "a"},\n', ["a", "2: the file ends in the middle (expecting value)"]),
+        ("[", ["1: the file ends in the middle (expecting value)"]),
         ('[{"id": "a"},\n{"id": oops},\n{"id": "c"}]', ["a", "2: is not JSON: expecting value", "c"]),
         (
             '[{"id": "a"}, {"id": NaN}, {"id": "c"}]',
             ["a", "1: NaN is not a value of JSON; leave the key out or write null", "c"],
         ),
+        (
+            '[oops, {"id": "b"}, "x", {"id": "c"}, nul]',
+            [
+                "1: is not JSON: expecting value",
+                "b",
+                "1: a row should be an object, not a string",
+                "c",
+                "1: is not JSON: expecting value",
+            ],
+        ),
+        ('["abc', ["1: the file ends in the middle (unterminated string starting at)"]),
+        ('[{"id": "a"},]', ["a", "1: is not JSON: expecting value"]),
         ('[{"id": "a", "id": "b"}, {"id": "c"}]', ['1: the key "id" stands twice in one object', "c"]),
         ('[{"id": "a"},\n7,\n{"id": "c"}]', ["a", "2: a row should be an object, not a number", "c"]),
         (
@@ -72,3 +84,19 @@ def test_every_tear_keeps_the_rows_before_it(tmp_path):
         assert [row["id"] for row in rows[:complete]] == found[:complete]
         assert 1 == len(found) - complete
         assert "the file ends in the middle" in found[-1]
+
+
+@pytest.mark.parametrize(
+    "text", ['["' + '\\"' * 500_000, "[" + "{" * 500_000, "[" + '{"a":"' * 100_000, '["' + "\\" * 500_001]
+)
+def test_hostile_documents_are_read_in_one_pass(tmp_path, text):
+    """What opens and never closes is one problem, found without going over the text again and again."""
+    (message,) = read(tmp_path, text)
+    assert "the file ends in the middle" in message
+
+
+def test_many_bad_rows_are_read_in_one_pass(tmp_path):
+    """Each of 20,000 broken rows is named with its line."""
+    found = read(tmp_path, "[" + ",\n".join(f'{{"id": "{i}", "label": x}}' for i in range(20_000)) + "]")
+    assert 20_000 == len(found)
+    assert "20000: is not JSON: expecting value" == found[-1]
