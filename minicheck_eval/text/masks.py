@@ -35,7 +35,11 @@ _ABBREVIATION = re.compile(
 )
 _BEFORE_NUMBER = re.compile(
     r"(?<![\w.])(?:"
-    + _words("No Nos Nr Nrn vol eq eqs fig figs sec ch art Abs p pp S Bd Kap Tab Ziff pág págs núm cap")
+    + _words(
+        "No Nos vol eq eqs fig figs sec ch art p pp est min max ext apt ver par"
+        " Nr Nrn Abs Abschn Abb Anl Anm Aufl Az Bd Bde Bsp Kap Pos Rn Rdn Rz S Tab Tel Vers Ziff Hausnr Jg"
+        " Okt Dez Sek Stk mind ungef gegr geb gest verh pág págs núm cap"
+    )
     + r")\.(?=\s*\d)"
 )
 # "No." is a number only before one.
@@ -48,6 +52,8 @@ _GERMAN_ORDINAL = re.compile(
     r"|(?<=[.!]\s)\d{1,2}\.(?=\s)",
     re.IGNORECASE,
 )
+# The splitter never begins a German sentence with a number.
+_GERMAN_NUMBER = re.compile(r"(?<=[^\W\d_][.!?]\s)\d")
 # The particle after a Japanese quotation shows that the sentence goes on; a comma does so anywhere.
 _QUOTED_PART = re.compile(r"[。！？](?=[」』）”]+[とがはをにのもでやへ、，,])")
 # A sentence in brackets, which the splitter would join to the next.
@@ -67,8 +73,8 @@ def masked(text: str, language: str) -> str:
     if language == "fr":
         text = _FRENCH_TITLE.sub(_without_stops, text)
     if language == "de":
-        text = _GERMAN_ORDINAL.sub(_without_stops, text)
-    text = _ASIDE.sub(r" \1 ", text)
+        text = _GERMAN_NUMBER.sub("X", _GERMAN_ORDINAL.sub(_without_stops, text))
+    text = _ASIDE.sub(r"X\1 ", text)
     text = _DIGIT_AFTER_STOP.sub("一", text)
     # The splitter leaves quotations whole; a text that is one quotation is split inside.
     quotation = _ONE_QUOTATION.fullmatch(text)

@@ -35,6 +35,7 @@ def texts_of(text: str) -> list[str]:
         ["Im 19. Jahrhundert kam die 2. Auflage.", "Danach wurde es still.", "Er ist 30.", "Sie auch."],
         ["Am 3. 10. 2020 war er mit Dipl.-Ing. Huber da.", "Der Zug auch."],
         ["Er sagte: „Das ist gut.“", "Dann ging er."],
+        ["Danach kam sie.", "20 Leute waren da, geb. 1950, lt. Abs. 2 Satz 1 und Abb. 3 oben.", "5 gingen."],
         # French, Spanish
         ["M. Dupont est le chef.", "Il est né en 100 av. J.-C.", "C'est la vie."],
         ["¿Cómo estás?", "¡Bien!", "El Sr. García y la Sra. López viven en EE.UU. desde 1990.", "Sí."],
