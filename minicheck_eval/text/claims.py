@@ -65,7 +65,15 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 # A question mark within closing quotation marks ends what somebody asked, and that they asked it is a fact.
 _QUESTION = re.compile(r"[?？؟\u037e][!?！？؟]*[^\w\"'”’»›」』)）\]]*$")
 _TITLE_SENTENCE = re.compile(r"[.。!！।][\"'”’»)*_\s]*$")
-_LEAD_IN = re.compile(r"[:：][*_\s]*$")
+# Only what announces a list and nothing else: "The shop has three branches:" states a fact.
+_LEAD_IN = re.compile(
+    r"(?:\W*)(?:here(?:'s|’s| is| are)|these are|this is|the following|as follows|below|in short|in summary|summary|steps"
+    r"|hier (?:ist|sind)|das sind|folgende|im folgenden|wie folgt|kurz gesagt|zusammengefasst|zusammenfassung|schritte"
+    r"|以下|如下|次の|فيما يلي)\b[^\d]{0,60}[:：][*_\s]*$"
+    # Three words without a number are too few to state more than what is listed ("The sights are:").
+    r"|(?:[^\w\d]*[^\W\d]+){1,3}\W*[:：][*_\s]*$",
+    re.IGNORECASE,
+)
 _MARKS_BEFORE = re.compile(r"[>\s]*")
 _ROW_EDGES = "| \t"
 
@@ -101,7 +109,7 @@ def _candidates(answer: str, block: Block, language: str) -> Iterator[Span]:
 
 def _leads_in(answer: str, sentence: Span, following: Sequence[Block]) -> bool:
     listed = following and following[0].kind in (Kind.ITEM, Kind.HEADER, Kind.ROW)
-    return bool(listed and _LEAD_IN.search(answer, sentence.start, sentence.end))
+    return bool(listed and _LEAD_IN.match(answer, sentence.start, sentence.end))
 
 
 def _states_something(sentence: str) -> bool:
