@@ -67,9 +67,9 @@ _QUESTION = re.compile(r"[?？؟\u037e][!?！？؟]*[^\w\"'”’»›」』)）
 _TITLE_SENTENCE = re.compile(r"[.。!！।][\"'”’»)*_\s]*$")
 # Only what announces a list and nothing else: "The shop has three branches:" states a fact.
 _LEAD_IN = re.compile(
-    r"(?:\W*)(?:here(?:'s|’s| is| are)|these are|this is|the following|as follows|below|in short|in summary|summary|steps"
-    r"|hier (?:ist|sind)|das sind|folgende|im folgenden|wie folgt|kurz gesagt|zusammengefasst|zusammenfassung|schritte"
-    r"|以下|如下|次の|فيما يلي)\b[^\d]{0,60}[:：][*_\s]*$"
+    r"\W*(?:(?:here(?:'s|’s| is| are)|these are|this is|the following|as follows|below|in short|in summary"
+    r"|hier (?:ist|sind)|das sind|folgende|im folgenden|wie folgt|kurz gesagt|zusammengefasst)\b"
+    r"|以下|如下|次の|فيما يلي)[^\d]{0,60}[:：][*_\s]*$"
     # Three words without a number are too few to state more than what is listed ("The sights are:").
     r"|(?:[^\w\d]*[^\W\d]+){1,3}\W*[:：][*_\s]*$",
     re.IGNORECASE,

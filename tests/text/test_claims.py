@@ -78,6 +78,7 @@ def test_sentences_that_may_state_a_fact_are_claims(answer, expected):
         ("The sights are:\n\n- The Louvre\n- Notre-Dame", ["The Louvre", "Notre-Dame"]),
         ("It is old. Its sights:\n1. The Louvre", ["It is old.", "The Louvre"]),
         ("The shop in Berlin has branches:\n- Mitte", ["The shop in Berlin has branches:", "Mitte"]),
+        ("以下是本店的全部规则说明内容：\n- 本店九点开门。", ["本店九点开门。"]),
         ("Here are the two rules:\n- Be kind.", ["Be kind."]),
         ("Here are the 2 rules:\n- Be kind.", ["Here are the 2 rules:", "Be kind."]),
         ("The facts are these:\n\nParis is big.", ["The facts are these:", "Paris is big."]),
