@@ -75,15 +75,15 @@ class LocalBackend:
         return [scores[i] for i in range(len(prompts))]
 
     def _run(self, one: Pass) -> dict[int, Score | Failure]:
-        branches = [branch for tree in one.trees for branch in tree.branches]
         try:
             leaves = run_pass(self._model, one, yes_ids=self._yes, no_ids=self._no)
         except (torch.OutOfMemoryError, MemoryError) as error:
             failure = Failure("out_of_memory", f"a pass of {one.tokens} tokens did not fit: {error}")
-            return {i: failure for branch in branches for i in branch.prompts}
+            return {i: failure for leaf in one.leaves for i in leaf.prompts}
         except RuntimeError as error:
             raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
-        return {i: score for branch, score in zip(branches, self._scores(leaves), strict=True) for i in branch.prompts}
+        scored = zip(one.leaves, self._scores(leaves), strict=True)
+        return {i: score for leaf, score in scored for i in leaf.prompts}
 
     def _scores(self, leaves: LeafScores) -> list[Score | Failure]:
         scores: list[Score | Failure] = []

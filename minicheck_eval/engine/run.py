@@ -1,4 +1,4 @@
-"""Carry out a pass with a causal model of transformers: pack the trees, run once, read the leaves."""
+"""Carry out a pass with a causal model of transformers: pack the tree, run once, read the leaves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LeafScores", "run_pass"]
 
 @dataclass(frozen=True, slots=True)
 class LeafScores:
-    """What was read at the leaves of a pass, in the order of its branches."""
+    """What was read at the leaves of a pass, in their order."""
 
     yes: list[float]
     no: list[float]
@@ -26,35 +26,34 @@ class _Packed:
     ids: torch.Tensor  # [1, tokens]
     positions: torch.Tensor  # [1, tokens]: depth in the tree
     mask: torch.Tensor  # [1, 1, tokens, tokens]: True where a query (row) sees a key (column)
-    leaves: torch.Tensor  # [leaves]: where each branch ends
+    leaves: torch.Tensor  # [leaves]: the token that ends each prompt
 
 
 def _pack(one: Pass, device: torch.device) -> _Packed:
+    # In depth-first order the descendants of a node are the nodes from itself to just before `behind`.
+    behind = [i + 1 for i in range(len(one.nodes))]
+    for i in reversed(range(len(one.nodes))):
+        if (parent := one.nodes[i].parent) >= 0:
+            behind[parent] = max(behind[parent], behind[i])
     ids: list[int] = []
     positions: list[int] = []
-    tree: list[int] = []
-    branch: list[int] = []  # 0 on a trunk, k on its k-th branch
-    leaves: list[int] = []
-    for number, item in enumerate(one.trees):
-        parts = [item.trunk, *(b.ids for b in item.branches)]
-        for k, part in enumerate(parts):
-            start = len(item.trunk) if k else 0
-            ids += part
-            positions += range(start, start + len(part))
-            tree += [number] * len(part)
-            branch += [k] * len(part)
-            if k:
-                leaves.append(len(ids) - 1)
-    trees = torch.tensor(tree, device=device)
-    branches = torch.tensor(branch, device=device)
-    same_tree = trees[:, None] == trees[None, :]
-    ancestor = (branches[None, :] == 0) | (branches[None, :] == branches[:, None])
+    node_of: list[int] = []
+    behind_of: list[int] = []
+    ends: list[int] = []
+    for i, node in enumerate(one.nodes):
+        ids += node.ids
+        positions += range(node.depth, node.depth + len(node.ids))
+        node_of += [i] * len(node.ids)
+        behind_of += [behind[i]] * len(node.ids)
+        ends.append(len(ids) - 1)
+    query = torch.tensor(node_of, device=device)[:, None]  # [tokens, 1]
+    key, key_behind = query.T, torch.tensor(behind_of, device=device)[None, :]  # [1, tokens]
     earlier = torch.ones(len(ids), len(ids), dtype=torch.bool, device=device).tril()
     return _Packed(
         torch.tensor([ids], device=device),
         torch.tensor([positions], device=device),
-        (same_tree & ancestor & earlier)[None, None],
-        torch.tensor(leaves, device=device),
+        ((key <= query) & (query < key_behind) & earlier)[None, None],
+        torch.tensor([ends[leaf.node] for leaf in one.leaves], device=device),
     )
 
 

@@ -5,34 +5,67 @@ from hypothesis import strategies as st
 
 from minicheck_eval.engine.plan import TokenPrompt, plan
 
-ids = st.lists(st.integers(0, 3), min_size=1, max_size=6).map(tuple)
+ids = st.lists(st.integers(0, 2), max_size=6).map(tuple)
 prompts = st.lists(st.builds(TokenPrompt, ids, ids), max_size=40)
 
 
-def covered(planned):
-    return sorted(i for one in planned.passes for tree in one.trees for b in tree.branches for i in b.prompts)
+def spelled(one, leaf):
+    """The tokens from the root to a leaf, and a check that depths and order fit."""
+    tokens, place = (), leaf.node
+    while place >= 0:
+        node = one.nodes[place]
+        tokens, place = (*node.ids, *tokens), node.parent
+        assert node.parent < one.nodes.index(node)
+        assert node.depth == (0 if place < 0 else one.nodes[place].depth + len(one.nodes[place].ids))
+    return tokens
+
+
+def places(planned):
+    return sorted(i for one in planned.passes for leaf in one.leaves for i in leaf.prompts)
 
 
 @given(prompts, st.integers(1, 30), st.integers(2, 12))
 @settings(deadline=None)
 def test_each_prompt_is_planned_exactly_once(asked, budget, window):
-    """Every prompt within the window stands in one branch; its tree and branch spell the prompt."""
+    """Every prompt within the window has one leaf, and the way to it spells the prompt."""
     planned = plan(asked, budget_tokens=budget, window_tokens=window)
-    assert list(range(len(asked))) == sorted([*covered(planned), *planned.too_long])
+    assert list(range(len(asked))) == sorted([*places(planned), *planned.too_long])
     for one in planned.passes:
-        for tree in one.trees:
-            for branch in tree.branches:
-                for i in branch.prompts:
-                    assert asked[i] == TokenPrompt(tree.trunk, branch.ids)
-    assert all(len(asked[i]) > window for i in planned.too_long)
+        for leaf in one.leaves:
+            for i in leaf.prompts:
+                assert (*asked[i].prefix, *asked[i].suffix) == spelled(one, leaf)
+    assert all(len(asked[i]) > window or not len(asked[i]) for i in planned.too_long)
+    assert sum(len(asked[i]) for i in places(planned)) == planned.asked_tokens
 
 
 @given(prompts, st.integers(1, 30))
 @settings(deadline=None)
 def test_a_pass_keeps_to_the_budget(asked, budget):
-    """Only a pass that holds one single branch may exceed the budget."""
+    """Only a pass that holds one single prompt may exceed the budget."""
     for one in plan(asked, budget_tokens=budget, window_tokens=100).passes:
-        assert one.tokens <= budget or [1] == [len(tree.branches) for tree in one.trees]
+        assert one.tokens <= budget or 1 == len(one.leaves)
+
+
+@given(prompts)
+@settings(deadline=None)
+def test_nodes_stand_in_depth_first_order(asked):
+    """Between a node and any of its descendants stand only its descendants, as the mask needs it."""
+    for one in plan(asked, budget_tokens=1000, window_tokens=100).passes:
+        path = []
+        for i, node in enumerate(one.nodes):
+            while path and path[-1] != node.parent:
+                path.pop()
+            assert node.parent == (path[-1] if path else -1)
+            path.append(i)
+
+
+@given(st.lists(st.builds(TokenPrompt, st.sampled_from([(), (0,), (0, 1), (1, 1, 2)]), ids), max_size=40))
+@settings(deadline=None)
+def test_no_shared_token_of_a_pass_is_computed_twice(asked):
+    """With one split point for each prefix a single pass computes as many tokens as there are different beginnings."""
+    whole = [TokenPrompt(p.prefix + p.suffix, ()) for p in asked]
+    beginnings = {p.prefix[: n + 1] for p in whole for n in range(len(p))}
+    assert len(beginnings) == plan(whole, budget_tokens=10**6, window_tokens=100).computed_tokens
 
 
 @given(prompts, st.integers(4, 30), st.randoms(use_true_random=False))
@@ -42,20 +75,20 @@ def test_the_order_of_the_input_does_not_change_the_passes(asked, budget, shuffl
     shuffled = list(asked)
     shuffler.shuffle(shuffled)
 
-    def shape(given):
-        planned = plan(given, budget_tokens=budget, window_tokens=100)
-        return [[(t.trunk, [b.ids for b in t.branches]) for t in one.trees] for one in planned.passes]
+    def nodes(given):
+        return [one.nodes for one in plan(given, budget_tokens=budget, window_tokens=100).passes]
 
-    assert shape(asked) == shape(shuffled)
+    assert nodes(asked) == nodes(shuffled)
 
 
 def test_shared_tokens_are_computed_once():
-    """Ten claims on one document compute the document once; a repeated pair costs nothing."""
-    document = tuple(range(100))
-    asked = [TokenPrompt(document, (200 + i, 300)) for i in range(10)] * 2
+    """A head is computed once for all documents, a document once for all its claims, a repeated pair not at all."""
+    head = tuple(range(50))
+    documents = [head + tuple(range(100 + 10 * d, 110 + 10 * d)) for d in range(3)]
+    asked = [TokenPrompt(document, (200 + i, 300)) for document in documents for i in range(10)] * 2
     planned = plan(asked, budget_tokens=1000, window_tokens=1000)
-    assert 100 + 10 * 2 == planned.computed_tokens
-    assert 20 * 102 == planned.asked_tokens
+    assert 50 + 3 * 10 + 30 * 2 == planned.computed_tokens
+    assert 60 * 62 == planned.asked_tokens
     assert 1 == len(planned.passes)
 
 
@@ -64,4 +97,4 @@ def test_many_prompts_are_planned_quickly():
     rng = random.Random(0)
     documents = [tuple(rng.randrange(1000) for _ in range(30)) for _ in range(2000)]
     asked = [TokenPrompt(rng.choice(documents), (i % 997, i // 997)) for i in range(100_000)]
-    assert 100_000 == len(covered(plan(asked, budget_tokens=4096, window_tokens=4096)))
+    assert 100_000 == len(places(plan(asked, budget_tokens=4096, window_tokens=4096)))

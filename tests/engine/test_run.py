@@ -28,9 +28,8 @@ def test_packed_scores_equal_one_by_one_scores(budget, seed, tiny_model, random_
     got = {}
     for one in plan(prompts, budget_tokens=budget, window_tokens=500).passes:
         leaves = run_pass(model, one, yes_ids=YES, no_ids=NO)
-        branches = [branch for tree in one.trees for branch in tree.branches]
-        for branch, *values in zip(branches, leaves.yes, leaves.no, leaves.top, strict=True):
-            got.update(dict.fromkeys(branch.prompts, values))
+        for leaf, *values in zip(one.leaves, leaves.yes, leaves.no, leaves.top, strict=True):
+            got.update(dict.fromkeys(leaf.prompts, values))
     for i, (yes, no, top) in enumerate(expected):
         assert yes == pytest.approx(got[i][0], abs=1e-5)
         assert no == pytest.approx(got[i][1], abs=1e-5)
