@@ -15,7 +15,7 @@ from minicheck_eval.contract import Outcome
 from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.harness.files import encode, replace, writing
 
-__all__ = ["HEADER", "OTHER_OUT", "RESULTS", "Journal", "read_header", "read_records"]
+__all__ = ["HEADER", "OTHER_OUT", "RESULTS", "Journal", "has_error", "read_header", "read_records"]
 
 HEADER = "run.json"
 RESULTS = "results.jsonl"
@@ -36,6 +36,7 @@ class Journal:
         self.directory = directory
         self.ids: set[str] = set()
         self.repairs: tuple[str, ...] = ()
+        self._results: int
         with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(directory)
@@ -79,6 +80,18 @@ class Journal:
             os.fsync(self._results)
         self.ids.update(record["id"] for record in records)
 
+    def forget_errors(self) -> None:
+        """Drop the records of cases that got no answer, so that they are asked again; `repairs` says so."""
+        kept = [record for record in self.records() if not has_error(record)]
+        gone = len(self.ids) - len(kept)
+        if not gone:
+            return
+        os.close(self._results)
+        replace(self.directory / RESULTS, b"".join(encode(record) + b"\n" for record in kept))
+        self._results = _opened(self.directory / RESULTS)
+        self.ids = {record["id"] for record in kept}
+        self.repairs += (f"{gone} cases got no answer and are asked again",)
+
     def _open(self, *, anew: bool) -> None:
         path = self.directory / RESULTS
         with writing(path):
@@ -87,7 +100,16 @@ class Journal:
                 (self.directory / HEADER).unlink(missing_ok=True)
                 path.unlink(missing_ok=True)
             self.ids, self.repairs = _mend(path)
-            self._results = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
+            self._results = _opened(path)
+
+
+def has_error(record: Mapping[str, Any]) -> bool:
+    """Tell whether a case got no answer: an error is not a verdict, and may be gone tomorrow."""
+    return any(verdict["outcome"] == Outcome.ERROR for verdict in record["verdicts"].values())
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o666)
 
 
 def read_header(directory: Path) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.gates import Decision, GateRule, check
-from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, read_header, read_records
+from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
 from minicheck_eval.harness.provenance import git_state, now, package_versions
 from minicheck_eval.harness.records import records_of
 from minicheck_eval.harness.source import Problem
@@ -64,7 +64,7 @@ def run_cases(
     batch_cases: int = 32,
     progress: Progress | None = None,
 ) -> Run:
-    """Judge the cases that have no record yet, and decide.
+    """Judge the cases that have no verdict yet, and decide; what got no answer before is asked again.
 
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
@@ -79,6 +79,7 @@ def run_cases(
     }
     with Journal(out, anew=restart) as journal:
         header = _begin(journal, identity, source, evaluator_name)
+        journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(case.id not in journal.ids for case in cases):
             journal.write_header(header | {"status": "started", "finished_at": None})
@@ -92,6 +93,8 @@ def finished_run(
     out: Path, *, cases_digest: str, arguments: Mapping[str, Any], meta: Mapping[str, str], rule: GateRule
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases with these arguments.
+
+    A run with cases that got no answer is not finished: the judge is asked for them.
 
     Another version of this package may judge otherwise: then the judge has to say who it is.
     """
@@ -107,7 +110,8 @@ def finished_run(
     there = _flat(header or {})
     if header is None or any(there.get(name) != value for name, value in asked.items()):
         return None
-    if len({record["id"] for record in read_records(out)}) != there.get("cases.count"):
+    answered = {record["id"] for record in read_records(out) if not has_error(record)}
+    if len(answered) != there.get("cases.count"):
         return None
     with Journal(out) as journal:
         return _finish(journal, header, rule)

@@ -147,6 +147,27 @@ def test_an_error_that_may_heal_is_recorded_and_one_that_cannot_stops(judge_case
     assert ["pass", "error", "pass"] == [r["verdicts"]["fact-checking"]["outcome"] for r in run.records()]
 
 
+def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_judge):
+    """The same command heals a run whose judge was away for a while; verdicts are not asked again."""
+
+    def answer(request):
+        if request.user_text == "b":
+            raise BackendError("busy")
+        return EvaluationResponse(Outcome.PASS, 0.9)
+
+    cases = [make_case(name) for name in "abc"]
+    first = judge_cases(cases, fake_judge(answer), meta={"model": "m1"})
+    assert "could_not_judge" == first.decision.status
+    same = {"cases_digest": "c" * 64, "arguments": {"judge": "fake"}, "meta": {"model": "m1"}, "rule": GateRule()}
+    assert finished_run(first.directory, **same) is None
+    judge = fake_judge()
+    again = judge_cases(cases, judge)
+    assert [["b"]] == judge.batches
+    assert ["1 cases got no answer and are asked again"] == list(again.repairs)
+    assert "passed" == again.decision.status
+    assert ["a", "b", "c"] == sorted(record["id"] for record in again.records())
+
+
 def test_an_interrupted_run_goes_on(judge_cases, make_case, fake_judge):
     """After Ctrl-C the batches that were recorded are not asked again, and the result is whole."""
 
