@@ -11,7 +11,8 @@ import torch
 import transformers
 
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
-from minicheck_eval.engine.plan import Pass, plan
+from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
+from minicheck_eval.engine.plan import Pass
 from minicheck_eval.engine.run import LeafScores, run_pass
 from minicheck_eval.errors import BackendError, BadInput
 from minicheck_eval.scoring import Failure, Prompt, Score
@@ -47,7 +48,8 @@ class LocalBackend:
             raise BadInput(f"dtype {dtype!r} is not known", hint=f"choose auto or one of {', '.join(DTYPES)}")
         self.window_tokens = window_tokens
         # On a CPU attention over a long pass costs more than the matrix products it saves.
-        self._budget_tokens = budget_tokens or (1024 if on_cpu else 16384)
+        budget_tokens = budget_tokens or (1024 if on_cpu else 16384)
+        self._executor = Executor(self._run, budget_tokens=budget_tokens, window_tokens=window_tokens)
         self._tokenizer = PromptTokenizer(tokenizer)
         self._yes = torch.tensor([self._tokenizer.token_id(text) for text in yes], device=self._device)
         self._no = torch.tensor([self._tokenizer.token_id(text) for text in no], device=self._device)
@@ -64,26 +66,19 @@ class LocalBackend:
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""
-        tokens = self._tokenizer.encode(prompts)
-        planned = plan(tokens, budget_tokens=self._budget_tokens, window_tokens=self.window_tokens)
-        scores: dict[int, Score | Failure] = {
-            i: Failure("too_long", f"{len(tokens[i])} tokens; the judge's window holds {self.window_tokens}")
-            for i in planned.too_long
-        }
-        for one in planned.passes:
-            scores.update(self._run(one))
-        return [scores[i] for i in range(len(prompts))]
+        results = self._executor.score(self._tokenizer.encode(prompts))
+        return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]
 
-    def _run(self, one: Pass) -> dict[int, Score | Failure]:
+    def _run(self, one: Pass) -> list[Score | Failure]:
         try:
-            leaves = run_pass(self._model, one, yes_ids=self._yes, no_ids=self._no)
+            return self._scores(run_pass(self._model, one, yes_ids=self._yes, no_ids=self._no))
         except (torch.OutOfMemoryError, MemoryError) as error:
-            failure = Failure("out_of_memory", f"a pass of {one.tokens} tokens did not fit: {error}")
-            return {i: failure for leaf in one.leaves for i in leaf.prompts}
+            raise PassTooLargeError(str(error)) from error
         except RuntimeError as error:
+            # On a CPU PyTorch says so in words alone.
+            if "not enough memory" in str(error) or "can't allocate memory" in str(error):
+                raise PassTooLargeError(str(error)) from error
             raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
-        scored = zip(one.leaves, self._scores(leaves), strict=True)
-        return {i: score for leaf, score in scored for i in leaf.prompts}
 
     def _scores(self, leaves: LeafScores) -> list[Score | Failure]:
         scores: list[Score | Failure] = []

@@ -1,0 +1,68 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
+from minicheck_eval.engine.plan import TokenPrompt
+
+ids = st.lists(st.integers(0, 3), min_size=1, max_size=8).map(tuple)
+prompts = st.lists(st.builds(TokenPrompt, ids, ids), max_size=30)
+
+
+class Device:
+    """A device that holds so many tokens at once, and answers each prompt with its own tokens."""
+
+    def __init__(self, memory):
+        self.memory = memory
+        self.sizes = []
+
+    def __call__(self, one):
+        self.sizes.append(one.tokens)
+        if one.tokens > self.memory:
+            raise PassTooLargeError(f"{one.tokens} > {self.memory}")
+        answers = []
+        for leaf in one.leaves:
+            tokens, place = (), leaf.node
+            while place >= 0:
+                tokens, place = one.nodes[place].ids + tokens, one.nodes[place].parent
+            answers.append(tokens)
+        return answers
+
+
+@given(prompts, st.integers(1, 60), st.integers(1, 60), st.integers(2, 16))
+@settings(deadline=None)
+def test_each_prompt_gets_its_own_answer_whatever_the_memory(asked, budget, memory, window):
+    """Passes that do not fit are split until they do; only what does not fit alone, or no window, has no answer."""
+    results = Executor(Device(memory), budget_tokens=budget, window_tokens=window).score(asked)
+    assert len(asked) == len(results)
+    for prompt, result in zip(asked, results, strict=True):
+        if len(prompt) > window:
+            assert isinstance(result, Unscored)
+            assert "too_long" == result.reason
+        elif len(prompt) > memory:
+            assert isinstance(result, Unscored)
+            assert "out_of_memory" == result.reason
+        else:
+            assert prompt.prefix + prompt.suffix == result
+
+
+def test_the_smaller_budget_is_kept():
+    """After a pass did not fit, no later pass is planned as large."""
+    device = Device(40)
+    executor = Executor(device, budget_tokens=1000, window_tokens=100)
+    asked = [TokenPrompt((i,), (i, i + 1, i + 2)) for i in range(50)]
+    executor.score(asked)
+    assert 40 >= executor.budget_tokens
+    device.sizes.clear()
+    executor.score(asked)
+    assert 40 >= max(device.sizes)
+
+
+def test_other_errors_are_not_hidden():
+    """Only a lack of memory is answered by smaller passes."""
+
+    def broken(_):
+        raise RuntimeError("shape mismatch")
+
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        Executor(broken, budget_tokens=10, window_tokens=10).score([TokenPrompt((1,), (2,))])
