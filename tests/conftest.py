@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 
 import pytest
 
@@ -30,3 +31,12 @@ def no_network(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *a, **_: refuse(None, a))
+
+
+@pytest.fixture(scope="session")
+def shared():
+    """The folder of labelled data and reference numbers beside the checkout; tests that need it are skipped without."""
+    folder = Path(__file__).parents[2] / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there")
+    return folder

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 import transformers
 
+from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
 from minicheck_eval.engine.plan import Pass
@@ -53,7 +53,7 @@ class LocalBackend:
         self._tokenizer = PromptTokenizer(tokenizer)
         self._yes = torch.tensor([self._tokenizer.token_id(text) for text in yes], device=self._device)
         self._no = torch.tensor([self._tokenizer.token_id(text) for text in no], device=self._device)
-        self._model = _load(weights, DTYPES[self.dtype], self._device)
+        self._model = load_llama(weights, dtype=DTYPES[self.dtype], device=self._device)
 
     @property
     def name(self) -> str:
@@ -89,15 +89,3 @@ class LocalBackend:
             else:
                 scores.append(Failure("not_a_number", f"the model gave P(yes) = {yes} in {self.dtype}"))
         return scores
-
-
-def _load(weights: Path, dtype: torch.dtype, device: torch.device) -> Any:
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        model = transformers.LlamaForCausalLM.from_pretrained(
-            weights, dtype=dtype, local_files_only=True, use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, RuntimeError, ValueError) as error:
-        hint = "remove the folder; it is made anew"
-        raise BackendError(f"{weights} could not be loaded: {error}", hint=hint) from error
-    return model.to(device).eval()  # type: ignore[arg-type] # transformers wraps `to` and loses its signature
