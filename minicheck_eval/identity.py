@@ -41,12 +41,18 @@ class JudgeIdentity:
     backend: str
     dtype: str
     prompt_digest: str
+    labels_digest: str
+    """Of the reply tokens that count as yes and as no."""
+    window_tokens: int
     chunk_tokens: int
     threshold: float
+    least_mass: float
     chunk_aggregation: str
     claim_aggregation: str
     splitter: str
     """The sentence splitter and its version: another one makes other claims."""
+    package: str
+    """The version of this package: its rules decide."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the identity as JSON-ready values."""

@@ -62,16 +62,19 @@ FILLERS = frozenset(
 """Sentences that are no claims, in lower case and without the punctuation around them; only a whole match counts."""
 
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_QUESTION_MARKS = "?？؟\u037e"
 # A question mark within closing quotation marks ends what somebody asked, and that they asked it is a fact.
-_QUESTION = re.compile(r"[?？؟\u037e][!?！？؟]*[^\w\"'”’»›」』)）\]]*$")
+_CLOSING = "\"'”’»›」』)）]"
+# "Answer:" announces, whatever follows.
+_LABEL = re.compile(r"\W*+[^\W\d]++\W*[:：][\W_]*$")
 _TITLE_SENTENCE = re.compile(r"[.。!！।][\"'”’»)*_\s]*$")
 # Only what announces a list and nothing else: "The shop has three branches:" states a fact.
 _LEAD_IN = re.compile(
     r"\W*(?:(?:here(?:'s|’s| is| are)|these are|this is|the following|as follows|below|in short|in summary"
     r"|hier (?:ist|sind)|das sind|folgende|im folgenden|wie folgt|kurz gesagt|zusammengefasst)\b"
     r"|以下|如下|次の|فيما يلي)[^\d]{0,60}[:：][*_\s]*$"
-    # Three words without a number are too few to state more than what is listed ("The sights are:").
-    r"|(?:[^\w\d]*[^\W\d]+){1,3}\W*[:：][*_\s]*$",
+    r"|\W*(?:\w+ ){0,2}(?:are|is|were|was|includes?|sind|ist|lauten) ?[:：][*_\s]*$"
+    r"|\W*(?:its|the|our|their|your|some|key|main|die|unsere|ihre|seine) [^\W\d]++[:：][*_\s]*$",
     re.IGNORECASE,
 )
 _MARKS_BEFORE = re.compile(r"[>\s]*")
@@ -113,7 +116,16 @@ def _leads_in(answer: str, sentence: Span, following: Sequence[Block]) -> bool:
 
 
 def _states_something(sentence: str) -> bool:
-    if not any(map(str.isalnum, sentence)) or _QUESTION.search(sentence):
+    if not any(map(str.isalnum, sentence)) or _asks(sentence) or _LABEL.match(sentence):
         return False
     words = " ".join(_EDGES.sub("", sentence).casefold().replace("’", "'").split())
     return words not in FILLERS
+
+
+def _asks(sentence: str) -> bool:
+    for character in reversed(sentence):
+        if character in _QUESTION_MARKS:
+            return True
+        if character in _CLOSING or character.isalnum() or character == "_":
+            return False
+    return False

@@ -57,7 +57,10 @@ _SPEAKER = re.compile(
 _FENCE = re.compile(r"[>\s]*(`{3,}|~{3,})\s*([\w+-]*)[^`]*$")
 _PROSE_FENCES = {"markdown", "md", "plaintext", "text", "txt"}
 _TABLE_RULE = re.compile(r"(?=.*\|)(?=.*-)[>\s:|-]+$")
-_UNDERLINE = re.compile(r"=+$|-{3,}$")
+# Three dashes are a rule in the answers of models, whatever Markdown says of the line above.
+_UNDERLINE = re.compile(r"=+$")
+# A line of an unlabelled fence that only prose has: three words or more, and a stop.
+_PROSE_LINE = re.compile(r"\S+(?:\s+\S+){2,}[.!?。！？]$")
 STOPS = tuple(".!?:;…。！？：；।؟")
 """What ends a line that the next one does not continue in mid-sentence."""
 
@@ -108,7 +111,10 @@ def _code_lines(contents: Sequence[str]) -> set[int]:
             opened = index, match[1], match[2].casefold()
             code.add(index)
         elif match[1].startswith(opened[1]) and not match[2]:
-            code.update(() if opened[2] in _PROSE_FENCES else range(opened[0], index), (index,))
+            prose = opened[2] in _PROSE_FENCES or (
+                not opened[2] and any(map(_PROSE_LINE.match, contents[opened[0] + 1 : index]))
+            )
+            code.update(() if prose else range(opened[0], index), (index,))
             opened = None
     return code
 

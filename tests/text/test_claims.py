@@ -22,7 +22,7 @@ def texts_of(answer: str) -> list[str]:
         "# Only a title",
         "Only a title\n============",
         "```python\nprint('Paris is big.')\n```",
-        "~~~\nParis is big.\n~~~",
+        "~~~\nparis = big()\n~~~",
         "Sure!",
         "Of course. I hope this helps!",
         "Gerne! Ich hoffe, das hilft.",
@@ -65,7 +65,7 @@ def test_sentences_that_may_state_a_fact_are_claims(answer, expected):
     [
         ("# Title\n\nText here.", ["Text here."]),
         ("## The answer is 42.", ["The answer is 42."]),
-        ("Title\n-----\nText here.", ["Text here."]),
+        ("Title\n-----\nText here.", ["Title", "Text here."]),
         ("Some prose.\n---\nMore prose.", ["Some prose.", "More prose."]),
         (
             "- Paris is big. It is old.\n* **Berlin**\n+ Rome\n• Oslo",
@@ -77,6 +77,11 @@ def test_sentences_that_may_state_a_fact_are_claims(answer, expected):
         ("> Quoted line\n> goes on. Next.\n> last.", ["Quoted line\n> goes on.", "Next.", "last."]),
         ("The sights are:\n\n- The Louvre\n- Notre-Dame", ["The Louvre", "Notre-Dame"]),
         ("It is old. Its sights:\n1. The Louvre", ["It is old.", "The Louvre"]),
+        ("Answer:\nIt opens at nine.", ["It opens at nine."]),
+        ("Nobody gets refunds:\n- billing is closed", ["Nobody gets refunds:", "billing is closed"]),
+        ("Free for 90 days\n---\nIt opens at nine.", ["Free for 90 days", "It opens at nine."]),
+        ("```\nRefunds take 90 days.\n```", ["Refunds take 90 days."]),
+        ("```\npip install it\n```\nIt works.", ["It works."]),
         ("The shop in Berlin has branches:\n- Mitte", ["The shop in Berlin has branches:", "Mitte"]),
         ("以下是本店的全部规则说明内容：\n- 本店九点开门。", ["本店九点开门。"]),
         ("Here are the two rules:\n- Be kind.", ["Be kind."]),
@@ -103,3 +108,11 @@ def test_marks_before_a_claim_are_left_outside(answer, expected):
 def test_every_filler_is_written_as_it_is_compared(filler):
     """Each filler of the list is left out as a sentence with a capital and a stop."""
     assert [] == split_claims(f"{filler.capitalize()}!")
+
+
+@pytest.mark.parametrize(
+    "text", ["?" * 4000 + "a", "a" * 4000 + "\n- x", "a " * 2000 + "\n- x", ": " * 2000, "'?" * 2000]
+)
+def test_repeated_characters_are_read_in_no_time(text):
+    """Degenerate output of a model is split like any other; a search that goes back and forth would take minutes."""
+    assert 1 >= len(split_claims(text)) or "x" in text
