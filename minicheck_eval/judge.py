@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import NamedTuple
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
-from minicheck_eval.identity import JudgeIdentity
+from minicheck_eval.identity import JudgeIdentity, digest
 from minicheck_eval.manifest import Located, load_manifest
 from minicheck_eval.scoring import Backend, Score
 from minicheck_eval.store.fetch import ensure_weights
 from minicheck_eval.text import SPLITTER
 
-__all__ = ["Judge", "Scores", "open_judge"]
+__all__ = ["Judge", "Scores", "identity_without_weights", "open_judge"]
 
 
 class Scores(NamedTuple):
@@ -56,7 +57,7 @@ class Judge:
         whole = FactCheckingEvaluator(
             self.evaluator.backend,
             template=self.evaluator.template,
-            chunk_tokens=chunk_size or self.evaluator.chunk_tokens,
+            chunk_tokens=self.evaluator.chunk_tokens if chunk_size is None else chunk_size,
             decision=self.evaluator.decision,
             split_claims=False,
         )
@@ -90,27 +91,29 @@ def open_judge(
     unknown name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
     """
     located = load_manifest(name)
-    manifest = located.manifest
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
-    if claim_aggregation not in (None, "min", "mean"):
-        raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
-    decision = DecisionConfig(
-        threshold=manifest.decision.threshold if threshold is None else threshold,
-        chunk_aggregation=manifest.decision.chunk_aggregation,
-        claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
-        least_mass=manifest.decision.least_mass,
-    )
+    identity = _identity(located, threshold, chunk_tokens, claim_aggregation, split_claims=split_claims)
     backend = _open_backend(located, dtype, device)
     _check_canaries(located, backend)
     evaluator = FactCheckingEvaluator(
         backend,
-        template=manifest.template,
-        chunk_tokens=chunk_tokens or manifest.limits.chunk_tokens,
-        decision=decision,
+        template=located.manifest.template,
+        chunk_tokens=identity.chunk_tokens,
+        decision=DecisionConfig(
+            threshold=identity.threshold,
+            chunk_aggregation=identity.chunk_aggregation,
+            claim_aggregation=identity.claim_aggregation,
+            least_mass=identity.least_mass,
+        ),
         split_claims=split_claims,
     )
-    return Judge(identity=_identity(located, evaluator), evaluator=evaluator)
+    return Judge(identity=replace(identity, backend=backend.name, dtype=backend.dtype), evaluator=evaluator)
+
+
+def identity_without_weights(
+    name: str, *, threshold: float | None = None, chunk_tokens: int | None = None
+) -> JudgeIdentity:
+    """Tell who a judge would be, without loading it: `backend` and `dtype` are empty."""
+    return _identity(load_manifest(name), threshold, chunk_tokens, None, split_claims=True)
 
 
 def _open_backend(located: Located, dtype: str, device: str) -> Backend:
@@ -144,19 +147,34 @@ def _check_canaries(located: Located, backend: Backend) -> None:
             )
 
 
-def _identity(located: Located, evaluator: FactCheckingEvaluator) -> JudgeIdentity:
+def _identity(
+    located: Located,
+    threshold: float | None,
+    chunk_tokens: int | None,
+    claim_aggregation: str | None,
+    *,
+    split_claims: bool,
+) -> JudgeIdentity:
     manifest = located.manifest
+    if threshold is not None and not 0 <= threshold <= 1:  # also refuses NaN
+        raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
+    if claim_aggregation not in (None, "min", "mean"):
+        raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
     return JudgeIdentity(
         judge=manifest.name,
         model=manifest.base.repository,
         revision=manifest.revision,
         digests={manifest.base.member: manifest.base.sha256, **{file.name: file.sha256 for file in manifest.files}},
-        backend=evaluator.backend.name,
-        dtype=evaluator.backend.dtype,
-        prompt_digest=evaluator.template.digest,
-        chunk_tokens=evaluator.chunk_tokens,
-        threshold=evaluator.decision.threshold,
-        chunk_aggregation=evaluator.decision.chunk_aggregation,
-        claim_aggregation=evaluator.decision.claim_aggregation,
-        splitter=SPLITTER if evaluator.split_claims else f"{SPLITTER} (whole answers)",
+        backend="",
+        dtype="",
+        prompt_digest=manifest.template.digest,
+        labels_digest=digest(manifest.labels.model_dump()),
+        window_tokens=manifest.limits.window_tokens,
+        chunk_tokens=manifest.limits.chunk_tokens if chunk_tokens is None else chunk_tokens,
+        threshold=manifest.decision.threshold if threshold is None else threshold,
+        least_mass=manifest.decision.least_mass,
+        chunk_aggregation=manifest.decision.chunk_aggregation,
+        claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
+        splitter=SPLITTER if split_claims else f"{SPLITTER} (whole answers)",
+        package=version("minicheck-eval"),
     )

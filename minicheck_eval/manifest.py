@@ -23,7 +23,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 class File(Strict):
     """A file beside the manifest, pinned by its digest."""
 
-    name: Annotated[str, Field(pattern=r"^[\w.-]+$")]
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")]
     sha256: Sha256
 
 
@@ -71,7 +71,7 @@ class DecisionRule(Strict):
 
 
 class Canary(Strict):
-    """A question with a known answer, asked after the weights were put together."""
+    """A question with a known answer, asked each time the judge is opened."""
 
     document: str
     claim: str
@@ -90,7 +90,7 @@ class Manifest(Strict):
     """One judge."""
 
     manifest_schema: Annotated[Literal[1], Field(alias="schema")]
-    name: str
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][\w.-]*$")]
     summary: str
     family: Literal["causal"]
     licence: str
@@ -153,6 +153,6 @@ def load_manifest(name: str) -> Located:
     try:
         manifest = read(Manifest, tomllib.loads(path.read_text(encoding="utf-8")))
         _ = manifest.template
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, BadInput) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, BadInput) as error:
         raise ManifestError(f"{path}: {error}", hint="correct the manifest") from error
     return Located(manifest, folder)

@@ -6,6 +6,7 @@ from minicheck_eval.identity import JudgeIdentity, canonical_json, digest
 
 IDENTITY = JudgeIdentity(
     judge="j", model="m", revision="r", digests={"w": "0"}, backend="b", dtype="float32", prompt_digest="p",
+    labels_digest="l", window_tokens=100, least_mass=0.5, package="1",
     chunk_tokens=10, threshold=0.5, chunk_aggregation="max", claim_aggregation="min", splitter="s",
 )  # fmt: skip
 
@@ -27,5 +28,7 @@ def test_canonical_json_has_no_nan():
 @pytest.mark.parametrize("field", [f.name for f in dataclasses.fields(JudgeIdentity)])
 def test_every_field_is_in_the_digest(field):
     """A change in any field is another judge."""
-    changed = {"digests": {"w": "1"}, "chunk_tokens": 11, "threshold": 0.6}.get(field, "changed")
+    changed = {"digests": {"w": "1"}, "chunk_tokens": 11, "window_tokens": 11, "threshold": 0.6, "least_mass": 0.6}.get(
+        field, "changed"
+    )
     assert IDENTITY.digest != dataclasses.replace(IDENTITY, **{field: changed}).digest

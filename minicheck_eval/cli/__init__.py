@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ VERBS = {
     "fetch": "Get a judge's weights onto this machine.",
     "run": "Check a file of cases, or go on with a run.",
 }
+COULD_NOT_JUDGE = 3
 INTERRUPTED = 130
 
 
@@ -66,4 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if error.hint:
             click.echo(f"hint: {error.hint}", err=True)
         code = error.exit_code
+    except SystemExit:
+        # click ends the program by itself only where whoever read the output stopped reading; that is no verdict.
+        code = COULD_NOT_JUDGE
+    except Exception as error:  # a fault of ours must not look like a verdict, and 1 is one
+        click.echo(f"error: {type(error).__name__}: {error}", err=True)
+        click.echo("hint: this is a fault of minicheck-eval; set MINICHECK_EVAL_TRACEBACK=1 to see where", err=True)
+        if os.environ.get("MINICHECK_EVAL_TRACEBACK"):
+            raise
+        code = COULD_NOT_JUDGE
     sys.exit(code or 0)

@@ -10,6 +10,7 @@ import click
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput
+from minicheck_eval.evaluators.documents import find_document
 
 __all__ = ["check"]
 
@@ -21,8 +22,10 @@ COULD_NOT_JUDGE = 3
 @click.option("--document", "documents", required=True, multiple=True, metavar="FILE|-", help="Evidence; repeatable.")
 @click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
 @click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
-@click.option("--threshold", type=float, help="Support above which a claim is supported; else the judge's own.")
-@click.option("--chunk-tokens", type=int, help="Most tokens of one evidence chunk; else the judge's own.")
+@click.option(
+    "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
+)
+@click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(  # noqa: PLR0917 - click passes by name
     documents: tuple[str, ...],
@@ -57,21 +60,18 @@ def _read(name: str) -> Document:
 
 
 def _render(request: EvaluationRequest, response: EvaluationResponse) -> str:
+    from minicheck_eval.reports.plain import plain
+
     lines = []
-    texts = {document.id: document.text or "" for document in request.documents}
     for claim in response.metadata["claims"]:
         support = "  –  " if claim["support"] is None else f"{claim['support']:.3f}"
-        lines.append(f"{support}  {claim['outcome']:<7}  {' '.join(claim['text'].split())}")
+        lines.append(f"{support}  {claim['outcome']:<7}  {plain(claim['text'])}")
         if "detail" in claim:
-            lines.append(f"       {claim['detail']}")
+            lines.append(f"       {plain(claim['detail'])}")
         if claim["chunk"]:
-            evidence = texts[claim["document"]][claim["chunk"]["start"] : claim["chunk"]["end"]]
-            lines.append(f"       {claim['document']}: {click.style(_short(evidence), dim=True)}")
+            document = find_document(request.documents, claim["document"])
+            evidence = (document.text or "")[claim["chunk"]["start"] : claim["chunk"]["end"]]
+            lines.append(f"       {plain(document.id or '')}: {click.style(plain(evidence, most=160), dim=True)}")
     score = "no score" if response.score is None else f"support {response.score:.3f}"
     lines.append(f"{response.outcome.value}: {response.feedback.splitlines()[0]} ({score})")
     return "\n".join(lines)
-
-
-def _short(text: str, most: int = 160) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,13 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
     return meta
 
 
+def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    # NaN is in every range to click, and in none to a gate.
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number between 0 and 1")
+    return value
+
+
 @click.command()
 @click.argument("cases", type=click.Path(path_type=Path))
 @click.option("--judge", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
@@ -39,7 +47,12 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
 @click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", callback=_read_meta, help="Recorded with the run.")
 @click.option(
-    "--min-rate", type=click.FloatRange(0, 1), default=1.0, show_default=True, help="Least pass rate of every slice."
+    "--min-rate",
+    type=click.FloatRange(0, 1),
+    callback=_not_nan,
+    default=1.0,
+    show_default=True,
+    help="Least pass rate of every slice.",
 )
 @click.option(
     "--max-unjudged", type=click.IntRange(0), default=0, show_default=True, help="Most cases without a verdict."
@@ -49,7 +62,10 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
 )
 @click.option("--restart", is_flag=True, help="Forget the run that the folder holds.")
 @click.option(
-    "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    callback=_not_nan,
+    help="Support above which a claim is supported; else the judge's own.",
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
 def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
@@ -83,13 +99,15 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
 
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
     shape = {name: options[name] for name in ("judge", "threshold", "chunk_tokens")}
+    from minicheck_eval.judge import identity_without_weights, open_judge
+
+    name, settings = shape["judge"], {key: shape[key] for key in ("threshold", "chunk_tokens")}
+    identity = identity_without_weights(name, **settings)
     if not restart:
-        done = finished_run(out, cases_digest=loaded.digest, arguments=shape, meta=meta, rule=rule)
+        done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
         if done is not None:
             return done
-    from minicheck_eval.judge import open_judge
-
-    judge = open_judge(**{"name": shape.pop("judge"), **shape})
+    judge = open_judge(name, **settings)
     with progress_bar() as progress:
         return run_cases(
             loaded.cases,

@@ -9,6 +9,7 @@ from typing import Any
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, decide_answer, decide_claim
+from minicheck_eval.evaluators.documents import document_names
 from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
 from minicheck_eval.text import Span, split_chunks, split_claims
 
@@ -124,34 +125,29 @@ class FactCheckingEvaluator:
         rows = [scores[i * width : (i + 1) * width] for i in range(len(question.claims))]
         verdicts = [decide_claim(row, self.decision) for row in rows]
         outcome, support = decide_answer(verdicts, self.decision)
+        names = document_names(request.documents)
         metadata = {
             **settings,
             "claims": [
-                _claim_json(request, question, i, verdict, row)
+                _claim_json(names, question, i, verdict, row)
                 for i, (verdict, row) in enumerate(zip(verdicts, rows, strict=True))
             ],
             "chunks": [
-                {"document": _document_name(request, chunk), "start": chunk.span.start, "end": chunk.span.end}
+                {"document": names[chunk.document], "start": chunk.span.start, "end": chunk.span.end}
                 for chunk in question.chunks
             ],
+            "unchecked": _unchecked(request.response, question),
         }
-        return EvaluationResponse(outcome, support, _feedback(request, question, verdicts), metadata)
+        return EvaluationResponse(outcome, support, _feedback(names, question, verdicts), metadata)
 
 
 def _nothing_to_check(reason: str, feedback: str, settings: dict[str, Any]) -> EvaluationResponse:
-    metadata = {**settings, "reason": reason, "claims": [], "chunks": []}
+    metadata = {**settings, "reason": reason, "claims": [], "chunks": [], "unchecked": []}
     return EvaluationResponse(Outcome.NOT_CHECKABLE, None, feedback, metadata)
 
 
-def _document_name(request: EvaluationRequest, chunk: Chunk) -> str | int:
-    """Name a chunk's document: its id, or its place where it has none or shares it with another."""
-    name = request.documents[chunk.document].id
-    unique = [document.id for document in request.documents].count(name) == 1
-    return name if name is not None and unique else chunk.document
-
-
 def _claim_json(
-    request: EvaluationRequest,
+    names: Sequence[str | int],
     question: Question,
     place: int,
     verdict: ClaimVerdict,
@@ -165,7 +161,7 @@ def _claim_json(
         "end": span.end,
         "outcome": verdict.outcome.value,
         "support": verdict.support,
-        "document": best and _document_name(request, best),
+        "document": best and names[best.document],
         "chunk": best and {"start": best.span.start, "end": best.span.end},
         "supports": [score.support if isinstance(score, Score) else None for score in row],
     }
@@ -173,6 +169,13 @@ def _claim_json(
         value["reason"] = verdict.reason
         value["detail"] = _detail(row, verdict.reason)
     return value
+
+
+def _unchecked(answer: str, question: Question) -> list[dict[str, int]]:
+    """Return the parts of the answer that are in no claim (questions, code, titles, fillers), without bare marks."""
+    edges = [0, *(edge for span, _ in question.claims for edge in span), len(answer)]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return [{"start": a, "end": b} for a, b in gaps if any(map(str.isalnum, answer[a:b]))]
 
 
 def _detail(row: Sequence[Score | Failure], reason: str) -> str:
@@ -185,7 +188,7 @@ def _detail(row: Sequence[Score | Failure], reason: str) -> str:
     return f"the judge said neither yes nor no: {said}"
 
 
-def _feedback(request: EvaluationRequest, question: Question, verdicts: Sequence[ClaimVerdict]) -> str:
+def _feedback(names: Sequence[str | int], question: Question, verdicts: Sequence[ClaimVerdict]) -> str:
     """Say which claims failed or could not be judged, with their support and best evidence."""
     supported = sum(verdict.outcome is Outcome.PASS for verdict in verdicts)
     lines = [f"{supported} of {len(verdicts)} claims supported."]
@@ -198,7 +201,7 @@ def _feedback(request: EvaluationRequest, question: Question, verdicts: Sequence
         lines.append(f"Not supported ({verdict.support:.3f}): {_short(text)}")
         if verdict.best_chunk is not None:
             best = question.chunks[verdict.best_chunk]
-            lines.append(f"  best evidence, document {_document_name(request, best)}: {_short(best.text)}")
+            lines.append(f"  best evidence, document {names[best.document]}: {_short(best.text)}")
     return "\n".join(lines)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from minicheck_eval.contract import EvaluationResponse, Outcome
 from minicheck_eval.harness.case import Case
 
@@ -13,20 +15,22 @@ RETRIEVAL = "retrieval"
 def without_judge(case: Case) -> EvaluationResponse | None:
     """Decide a case that no judge should be asked about; None where one should."""
     if not (case.answer or "").strip():
-        return EvaluationResponse(
-            Outcome.NOT_CHECKABLE, None, "There is no answer to check.", {"reason": "empty_answer"}
-        )
+        return EvaluationResponse(Outcome.NOT_CHECKABLE, None, "There is no answer to check.", _because("empty_answer"))
     if any((document.text or "").strip() for document in case.documents):
         return None
     if case.in_scope:
         feedback = "Retrieval failure: the question is in scope, and the answer was given without any evidence."
-        return EvaluationResponse(Outcome.FAIL, None, feedback, {"reason": "empty_evidence"})
+        return EvaluationResponse(Outcome.FAIL, None, feedback, _because("empty_evidence"))
     return EvaluationResponse(
         Outcome.NOT_CHECKABLE,
         None,
         "The question is out of scope, and there is no evidence to check the answer against.",
-        {"reason": "no_evidence"},
+        _because("no_evidence"),
     )
+
+
+def _because(reason: str) -> dict[str, Any]:
+    return {"reason": reason, "claims": [], "chunks": []}
 
 
 def retrieval(case: Case) -> EvaluationResponse | None:

@@ -24,7 +24,7 @@ class GateRule:
     min_rate: float = 1.0
     """The least pass rate of every slice."""
     max_unjudged: int = 0
-    """The most cases that may be invalid or in error."""
+    """The most cases that may be invalid or in error, and the most in scope whose answer has nothing to check."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON-ready values."""
@@ -88,6 +88,9 @@ def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[tuple[Sta
             yield "could_not_judge", f"{name}: none of {overall.total} cases has a verdict"
         else:
             yield "undecided", f"{name}: none of {overall.total} cases can be checked"
+    if overall.unanswered > rule.max_unjudged:
+        counts = f"{overall.unanswered} of {overall.total} cases are in scope and have nothing to check"
+        yield "undecided", f"{name}: {counts}, allowed are {rule.max_unjudged}"
     for part, tally in evaluator.slices.items():
         found = tally.rate
         if found is None:

@@ -66,7 +66,7 @@ def _writable(response: EvaluationResponse) -> dict[str, Any]:
 
 def _failed(error: Exception) -> dict[str, Any]:
     message = str(error)
-    metadata = {"reason": "exception", "error": type(error).__name__, "message": message}
+    metadata = {"reason": "exception", "error": type(error).__name__, "message": message, "claims": [], "chunks": []}
     return EvaluationResponse(
         Outcome.ERROR, None, f"The judge failed: {metadata['error']}: {message}", metadata
     ).to_json()

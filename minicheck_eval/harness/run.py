@@ -78,11 +78,12 @@ def run_cases(
         "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
     }
     with Journal(out, anew=restart) as journal:
-        header = _begin(journal, identity, source, evaluator_name)
+        header = _begin(journal, identity, source, evaluator_name, meta)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(case.id not in journal.ids for case in cases):
-            journal.write_header(header | {"status": "started", "finished_at": None})
+            header |= {"status": "started", "finished_at": None, "summary": None, "decision": None}
+            journal.write_header(header)
         batches = [cases[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
         ask = partial(records_of, evaluator=evaluator, name=evaluator_name)
         _judge(batches, journal, ask, progress or _silent)
@@ -90,20 +91,28 @@ def run_cases(
 
 
 def finished_run(
-    out: Path, *, cases_digest: str, arguments: Mapping[str, Any], meta: Mapping[str, str], rule: GateRule
+    out: Path,
+    *,
+    cases_digest: str,
+    identity: JudgeIdentity,
+    arguments: Mapping[str, Any],
+    meta: Mapping[str, str],
+    rule: GateRule,
 ) -> Run | None:
-    """Decide a finished run again, without a judge; None where there is none of these cases with these arguments.
+    """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
+
+    What only a loaded judge knows of itself, its backend and its dtype, is empty in `identity` and is not compared; the
+    versions of the packages behind them are.
 
     A run with cases that got no answer is not finished: the judge is asked for them.
-
-    Another version of this package may judge otherwise: then the judge has to say who it is.
     """
     header = read_header(out)
     asked = {
         "schema": SCHEMA,
         "status": "finished",
         "cases.sha256": cases_digest,
-        "packages.minicheck-eval": package_versions()["minicheck-eval"],
+        **{f"judge.{name}": value for name, value in _flat(identity.to_json()).items() if value != ""},
+        **{f"packages.{name}": value for name, value in package_versions().items()},
         **{f"arguments.{name}": value for name, value in arguments.items()},
         **{f"meta.{name}": value for name, value in meta.items()},
     }
@@ -117,11 +126,26 @@ def finished_run(
         return _finish(journal, header, rule)
 
 
-def _begin(journal: Journal, identity: JudgeIdentity, source: Mapping[str, Any], evaluator_name: str) -> dict[str, Any]:
+def _begin(
+    journal: Journal,
+    identity: JudgeIdentity,
+    source: Mapping[str, Any],
+    evaluator_name: str,
+    meta: Mapping[str, str],
+) -> dict[str, Any]:
     """Return the header to go on with, or a new one."""
     header = journal.header()
     if header is not None:
-        _refuse_another(journal.directory, header, identity, source, evaluator_name)
+        # A key that is new says more of the same run; another value says that it is another run.
+        known = {key: value for key, value in meta.items() if key in header.get("meta", {})}
+        asked = {
+            "schema": SCHEMA,
+            "judge": identity.to_json(),
+            "evaluator": evaluator_name,
+            "meta": known,
+            "cases": {"sha256": source["sha256"], "count": source["count"]},
+        }
+        _refuse_another(journal.directory, header, asked)
         return header
     if journal.ids:
         raise RunMismatch(f"{journal.directory} holds {RESULTS} without {HEADER}", hint=OTHER_OUT)
@@ -143,15 +167,7 @@ def _begin(journal: Journal, identity: JudgeIdentity, source: Mapping[str, Any],
     }
 
 
-def _refuse_another(
-    directory: Path,
-    header: Mapping[str, Any],
-    identity: JudgeIdentity,
-    source: Mapping[str, Any],
-    evaluator_name: str,
-) -> None:
-    asked = {"schema": SCHEMA, "judge": identity.to_json(), "evaluator": evaluator_name}
-    asked["cases"] = {"sha256": source["sha256"], "count": source["count"]}
+def _refuse_another(directory: Path, header: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
     here = _flat(json.loads(encode(asked)))
     there = _flat(header)
     wrong = [

@@ -13,6 +13,9 @@ from minicheck_eval.harness.statistics import Rate, rate
 __all__ = ["EvaluatorSummary", "Summary", "Tally", "summarise"]
 
 
+UNANSWERED = "unanswered"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
     """How often each outcome came."""
@@ -22,6 +25,8 @@ class Tally:
     invalid: int = 0
     error: int = 0
     not_checkable: int = 0
+    unanswered: int = 0
+    """Of those that cannot be checked, the cases in scope: there an answer was expected."""
 
     @property
     def judged(self) -> int:
@@ -57,6 +62,7 @@ class Tally:
             "invalid": self.invalid,
             "error": self.error,
             "not_checkable": self.not_checkable,
+            "unanswered": self.unanswered,
             "total": self.total,
             "judged": self.judged,
             "coverage": self.coverage,
@@ -92,16 +98,18 @@ class Summary:
 
 def summarise(records: Iterable[Mapping[str, Any]]) -> Summary:
     """Count the outcomes in a run's records."""
-    counts: dict[str, dict[str, Counter[Outcome]]] = {}
+    counts: dict[str, dict[str, Counter[str]]] = {}
     for record in records:
         for name, verdict in record["verdicts"].items():
-            slices = counts.setdefault(name, {})
-            slices.setdefault(record["slice"], Counter())[Outcome(verdict["outcome"])] += 1
+            count = counts.setdefault(name, {}).setdefault(record["slice"], Counter())
+            outcome = Outcome(verdict["outcome"])
+            count[outcome] += 1
+            count[UNANSWERED] += outcome is Outcome.NOT_CHECKABLE and record.get("in_scope", True)
     return Summary(evaluators=tuple(_evaluator(name, counts[name]) for name in sorted(counts)))
 
 
-def _evaluator(name: str, slices: Mapping[str, Counter[Outcome]]) -> EvaluatorSummary:
-    overall: Counter[Outcome] = Counter()
+def _evaluator(name: str, slices: Mapping[str, Counter[str]]) -> EvaluatorSummary:
+    overall: Counter[str] = Counter()
     for count in slices.values():
         overall.update(count)
     return EvaluatorSummary(
@@ -109,11 +117,12 @@ def _evaluator(name: str, slices: Mapping[str, Counter[Outcome]]) -> EvaluatorSu
     )
 
 
-def _tally(count: Counter[Outcome]) -> Tally:
+def _tally(count: Counter[str]) -> Tally:
     return Tally(
         passed=count[Outcome.PASS],
         failed=count[Outcome.FAIL],
         invalid=count[Outcome.INVALID],
         error=count[Outcome.ERROR],
         not_checkable=count[Outcome.NOT_CHECKABLE],
+        unanswered=count[UNANSWERED],
     )

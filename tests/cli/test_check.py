@@ -87,6 +87,29 @@ def test_several_documents_are_evidence_together(document, tmp_path):
     assert 0 == run("--document", document, "--document", str(other), "--claim", "The shop opens at nine. Cats sleep.")
 
 
+def test_a_document_given_twice_is_evidence_twice(document, capsys):
+    """Documents of one name are told apart."""
+    assert 0 == run("--document", document, "--document", document, "--claim", "The shop opens at nine.")
+    assert f"{document}: The shop opens" in capsys.readouterr().out
+
+
+def test_text_cannot_steer_the_terminal(tmp_path, capsys):
+    """Control codes of a document or a claim are shown, not obeyed."""
+    path = tmp_path / "evil.txt"
+    path.write_text("It is \x1b]0;owned\x07 so.")
+    run("--document", str(path), "--claim", "It is \x1b[2J so.")
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\\x1b[2J" in shown
+
+
+def test_a_fault_is_no_verdict(document, monkeypatch, capsys):
+    """Whatever breaks inside ends with exit code 3 and a line on stderr: 1 would mean that a claim is not supported."""
+    monkeypatch.setattr(door, "_open_backend", lambda *_: 1 / 0)
+    assert 3 == run("--document", document, "--claim", "x")
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"ok \xc3", None])
 def test_unreadable_document_is_bad_input(tmp_path, capsys, content):
     """A missing file or one that is no text ends with exit code 2, its name and a hint on stderr."""
@@ -102,7 +125,14 @@ def test_unreadable_document_is_bad_input(tmp_path, capsys, content):
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--claim", "x"], ["--document", "-"], ["--document", "-", "--claim", "x", "--judge", "none-such"], ["--wrong"]],
+    [
+        ["--claim", "x"],
+        ["--document", "-"],
+        ["--document", "-", "--claim", "x", "--judge", "none-such"],
+        ["--wrong"],
+        ["--document", "-", "--claim", "x", "--chunk-tokens", "0"],
+        ["--document", "-", "--claim", "x", "--threshold", "nan"],
+    ],
 )
 def test_wrong_arguments_are_bad_input(arguments, monkeypatch, capsys):
     """What cannot be understood is exit code 2 and no traceback."""

@@ -5,12 +5,13 @@ import pytest
 from minicheck_eval.harness.gates import GateRule, check, percent
 from minicheck_eval.harness.summary import Summary, summarise
 
-OUTCOMES = {"p": "pass", "f": "fail", "i": "invalid", "e": "error", "n": "not_checkable"}
+OUTCOMES = {"p": "pass", "f": "fail", "i": "invalid", "e": "error", "n": "not_checkable", "u": "not_checkable"}
 
 
 def summary(evaluator: str = "fact-checking", **slices: str) -> Summary:
+    """Summarise outcomes written as letters; "u" is a case in scope with nothing to check."""
     return summarise(
-        {"slice": part, "verdicts": {evaluator: {"outcome": OUTCOMES[letter]}}}
+        {"slice": part, "in_scope": letter != "n", "verdicts": {evaluator: {"outcome": OUTCOMES[letter]}}}
         for part, letters in slices.items()
         for letter in letters
     )
@@ -42,6 +43,7 @@ def test_a_summary_as_json():
         "invalid": 0,
         "error": 0,
         "not_checkable": 1,
+        "unanswered": 0,
         "total": 1,
         "judged": 0,
         "coverage": 0.0,
@@ -61,6 +63,10 @@ def test_a_summary_as_json():
         ({"a": "p" * 99, "b": "f"}, {"min_rate": 0.5}, "failed", 1),
         ({"a": "ppp", "b": "nn"}, {}, "undecided", 1),
         ({"a": "nn"}, {}, "undecided", 1),
+        ({"a": "pppn"}, {}, "passed", 0),
+        ({"a": "pppu"}, {}, "undecided", 1),
+        ({"a": "pppu"}, {"max_unjudged": 1}, "passed", 0),
+        ({"a": "ppfu"}, {}, "failed", 1),
         ({"a": "nn"}, {"min_rate": 0.0}, "undecided", 1),
         ({"a": "pppi"}, {}, "could_not_judge", 3),
         ({"a": "pppe"}, {}, "could_not_judge", 3),

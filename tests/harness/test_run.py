@@ -100,7 +100,8 @@ def test_one_bad_case_in_100_costs_one_verdict(judge_cases, make_case, fake_judg
     found = verdict(run, "c42")
     assert ("error", None) == (found["outcome"], found["score"])
     assert "RuntimeError: poison \ud800" in found["feedback"]
-    assert {"reason": "exception", "error": "RuntimeError", "message": "poison \ud800"} == found["metadata"]
+    expected = {"reason": "exception", "error": "RuntimeError", "message": "poison \ud800", "claims": [], "chunks": []}
+    assert expected == found["metadata"]
     assert "could_not_judge" == run.decision.status
 
 
@@ -147,7 +148,7 @@ def test_an_error_that_may_heal_is_recorded_and_one_that_cannot_stops(judge_case
     assert ["pass", "error", "pass"] == [r["verdicts"]["fact-checking"]["outcome"] for r in run.records()]
 
 
-def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_judge):
+def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_judge, make_identity):
     """The same command heals a run whose judge was away for a while; verdicts are not asked again."""
 
     def answer(request):
@@ -158,7 +159,13 @@ def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_j
     cases = [make_case(name) for name in "abc"]
     first = judge_cases(cases, fake_judge(answer), meta={"model": "m1"})
     assert "could_not_judge" == first.decision.status
-    same = {"cases_digest": "c" * 64, "arguments": {"judge": "fake"}, "meta": {"model": "m1"}, "rule": GateRule()}
+    same = {
+        "cases_digest": "c" * 64,
+        "identity": make_identity(backend="", dtype=""),
+        "arguments": {"judge": "fake"},
+        "meta": {"model": "m1"},
+        "rule": GateRule(),
+    }
     assert finished_run(first.directory, **same) is None
     judge = fake_judge()
     again = judge_cases(cases, judge)
@@ -200,7 +207,7 @@ def test_a_partly_recorded_batch_is_completed_and_the_next_begins_where_it_did(
     assert "finished" == again.header["status"]
 
 
-def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case, fake_judge):
+def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case, fake_judge, make_identity):
     """The same command asks nothing and changes nothing; another rule decides anew."""
     cases = [make_case("a"), make_case("b", answer="no")]
     first = judge_cases(cases, meta={"model": "m1"})
@@ -210,21 +217,43 @@ def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case
     assert [] == judge.batches
     assert first.decision == again.decision
     assert content == (first.directory / "run.json").read_bytes()
-    same = {"cases_digest": "c" * 64, "arguments": {"judge": "fake"}, "meta": {"model": "m1"}, "rule": GateRule()}
+    same = {
+        "cases_digest": "c" * 64,
+        "identity": make_identity(backend="", dtype=""),
+        "arguments": {"judge": "fake"},
+        "meta": {"model": "m1"},
+        "rule": GateRule(),
+    }
     assert again.summary == finished_run(first.directory, **same).summary
     assert content == (first.directory / "run.json").read_bytes()
     lax = finished_run(first.directory, **{**same, "rule": GateRule(min_rate=0.5)})
     assert "passed" == lax.decision.status
     assert "passed" == json.loads((first.directory / "run.json").read_bytes())["decision"]["status"]
+    for changed in (
+        {"threshold": 0.9},
+        {"splitter": "other"},
+        {"labels_digest": "d" * 64},
+        {"digests": {"weights": "b"}},
+    ):
+        assert (
+            finished_run(first.directory, **{**same, "identity": make_identity(backend="", dtype="", **changed)})
+            is None
+        )
     for change in ({"cases_digest": "d" * 64}, {"arguments": {"judge": "other"}}, {"meta": {"model": "m2"}}):
         assert finished_run(first.directory, **{**same, **change}) is None
 
 
-def test_a_run_is_finished_only_while_all_its_records_are_there(judge_cases, make_case):
+def test_a_run_is_finished_only_while_all_its_records_are_there(judge_cases, make_case, make_identity):
     """A finished header over damaged records is no finished run, and the lost case is judged again."""
     cases = [make_case("a"), make_case("b")]
     run = judge_cases(cases)
-    same = {"cases_digest": "c" * 64, "arguments": {"judge": "fake"}, "meta": {}, "rule": GateRule()}
+    same = {
+        "cases_digest": "c" * 64,
+        "identity": make_identity(backend="", dtype=""),
+        "arguments": {"judge": "fake"},
+        "meta": {},
+        "rule": GateRule(),
+    }
     results = run.directory / "results.jsonl"
     results.write_bytes(results.read_bytes()[:-30])
     assert finished_run(run.directory, **same) is None

@@ -30,7 +30,11 @@ def opened(monkeypatch, fake_judge, make_identity):
         opened.append((name, threshold, chunk_tokens))
         return Judge(fake_judge(), make_identity(judge=name, threshold=threshold or 0.5))
 
+    def identity_without_weights(name, *, threshold=None, chunk_tokens=None):
+        return make_identity(judge=name, threshold=threshold or 0.5, backend="", dtype="")
+
     monkeypatch.setattr(door, "open_judge", open_judge)
+    monkeypatch.setattr(door, "identity_without_weights", identity_without_weights)
     return opened
 
 
@@ -85,6 +89,38 @@ def test_a_finished_run_needs_no_judge(command, tmp_path, opened):
     assert 1 == len(opened)
     assert 1 == command(*arguments, "--restart")[0]
     assert 2 == len(opened)
+
+
+def test_a_finished_run_of_a_judge_that_has_changed_is_refused(command, tmp_path, monkeypatch, make_identity):
+    """The same name is not the same judge: verdicts of the old one are never shown as those of the new one."""
+    write(tmp_path, "so")
+    assert 0 == command("cases.jsonl", "--out", "r")[0]
+
+    def changed(name, **_):
+        return make_identity(judge=name, threshold=0.9)
+
+    monkeypatch.setattr(door, "identity_without_weights", changed)
+    monkeypatch.setattr(door, "open_judge", lambda name, **_: Judge(None, changed(name)))
+    code, out, err = command("cases.jsonl", "--out", "r")
+    assert (2, "") == (code, out)
+    assert "judge.threshold is 0.5 there and 0.9 here" in err
+
+
+@pytest.mark.parametrize("option", ["--min-rate", "--threshold"])
+def test_a_share_that_is_no_number_is_bad_input(command, tmp_path, option):
+    """NaN is between no two numbers."""
+    write(tmp_path, "so")
+    code, out, err = command("cases.jsonl", option, "nan")
+    assert (2, "") == (code, out)
+    assert "nan" in err
+
+
+def test_another_meta_is_another_run(command, tmp_path):
+    """A value that was recorded is not changed over old verdicts; a new key may be added."""
+    write(tmp_path, "so")
+    assert 0 == command("cases.jsonl", "--out", "r", "--meta", "app=A")[0]
+    assert 2 == command("cases.jsonl", "--out", "r", "--meta", "app=B")[0]
+    assert 0 == command("cases.jsonl", "--out", "r", "--meta", "prompt=1")[0]
 
 
 def test_options_reach_the_judge_and_the_header(command, tmp_path, opened):

