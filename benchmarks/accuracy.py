@@ -22,6 +22,7 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from minicheck_eval import Document, EvaluationRequest, Outcome, open_judge
+from minicheck_eval.errors import MinicheckError
 
 REPEATS = 2000
 
@@ -48,15 +49,20 @@ class Answer:
 def read(path: Path) -> list[Row]:
     """Read all rows; a wrong one ends the program with its line."""
     opener: Callable[..., TextIO] = gzip.open if path.suffix == ".gz" else open
-    rows = []
-    with opener(path, "rt", encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            try:
+    rows: list[Row] = []
+    try:
+        with opener(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
                 value = json.loads(line)
                 document = value["document"] if "document" in value else value["doc"]
-                rows.append(Row(str(value["dataset"]), str(document), str(value["claim"]), int(value["label"])))
-            except (ValueError, KeyError, TypeError) as error:
-                sys.exit(f"{path}:{number}: {error!r}; expected dataset, document (or doc), claim, label")
+                label = {0: 0, 1: 1}[value["label"]]
+                rows.append(Row(str(value["dataset"]), str(document), str(value["claim"]), label))
+    except (ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{path}:{len(rows) + 1}: {error!r}; expected dataset, document (or doc), claim, and label 0 or 1")
+    except (OSError, EOFError) as error:
+        sys.exit(f"{path}: {error}")
+    if not rows:
+        sys.exit(f"{path} has no rows")
     return rows
 
 
@@ -190,4 +196,7 @@ def show(datasets: dict[str, dict[str, Any]], mean: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except MinicheckError as error:
+        sys.exit(f"error: {error}\nhint: {error.hint}")

@@ -83,9 +83,18 @@ def test_auc_counts_ties_as_half(accuracy):
     assert accuracy.auc([make(1, 1, 0.5)]) is None
 
 
-def test_wrong_row_is_named(accuracy, tmp_path):
-    """A row without the columns ends with file and line."""
+@pytest.mark.parametrize("line", ['{"dataset": "a"}', "[]", "{", json.dumps({**ROWS[0], "label": 2})])
+def test_wrong_row_is_named(accuracy, tmp_path, line):
+    """A row without the columns, or with another label than 0 and 1, ends with file and line."""
     path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(ROWS[0]) + '\n{"dataset": "a"}\n')
+    path.write_text(f"{json.dumps(ROWS[0])}\n{line}\n")
     with pytest.raises(SystemExit, match=r"rows\.jsonl:2"):
         accuracy.read(path)
+
+
+def test_a_file_without_rows_is_named(accuracy, tmp_path):
+    """A missing or empty file ends with its name."""
+    (tmp_path / "empty.jsonl").write_text("")
+    for name in ("empty.jsonl", "missing.jsonl", "missing.jsonl.gz"):
+        with pytest.raises(SystemExit, match=name):
+            accuracy.read(tmp_path / name)

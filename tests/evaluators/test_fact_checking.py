@@ -126,6 +126,14 @@ def test_a_judge_that_says_neither_is_invalid():
     assert "Hello" in response.metadata["claims"][0]["detail"]
 
 
+def test_what_was_not_checked_is_listed():
+    """Questions, titles and fillers are in no claim, and the record says where they stand."""
+    answer = "# Hours\n\nSure! It closes at six. Anything else?"
+    metadata = evaluator().evaluate(EvaluationRequest.from_documents(DOCUMENTS, answer)).metadata
+    assert ["It closes at six."] == [claim["text"] for claim in metadata["claims"]]
+    assert ["# Hours\n\nSure! ", " Anything else?"] == [answer[u["start"] : u["end"]] for u in metadata["unchecked"]]
+
+
 def test_threshold_and_aggregation_are_recorded():
     """A verdict says by which rule it was made."""
     metadata = evaluator().evaluate(EvaluationRequest.from_documents(DOCUMENTS, "Dogs bark.")).metadata
