@@ -1,4 +1,4 @@
-"""Files of cases: what can be used, and what cannot with its file and line.  A bad row never takes a good line with it."""
+"""Files of cases: what can be used, and what cannot, with file and line. A bad row never takes a good one with it."""
 
 from __future__ import annotations
 
