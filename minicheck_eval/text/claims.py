@@ -104,7 +104,7 @@ def _candidates(answer: str, block: Block, language: str) -> Iterator[Span]:
         start = block.body + len(row) - len(row.lstrip("> " + _ROW_EDGES))
         yield Span(start, max(start, block.body + len(row.rstrip(_ROW_EDGES))))
         return
-    for sentence in block_sentences(answer, block, language):
+    for sentence in block_sentences(answer, block, language, uncut=True):
         start = max(sentence.start, block.body)
         marks = _MARKS_BEFORE.match(answer, start, sentence.end)
         yield Span(marks.end() if marks else start, sentence.end)

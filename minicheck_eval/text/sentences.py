@@ -37,27 +37,37 @@ def split_sentences(text: str) -> list[Span]:
     return [span for block in read_blocks(text) for span in block_sentences(text, block, language)]
 
 
-def block_sentences(text: str, block: Block, language: str) -> list[Span]:
+def block_sentences(text: str, block: Block, language: str, *, uncut: bool = False) -> list[Span]:
     """Split one block; `language` is what the whole text is in, for blocks that do not show theirs.
+
+    A sentence of thousands of characters is cut in several, unless it must be `uncut`.
 
     Marks before the body belong to the first sentence. Rows of tables, code and rules stay whole.
     """
     if block.kind in (Kind.HEADER, Kind.ROW, Kind.CODE, Kind.RULE) or block.body >= block.end:
         return [Span(block.start, block.end)]
     language = language_of(text[block.body : block.end], language)
-    first, *others = _prose_sentences(text, block.body, block.end, language)
+    first, *others = _prose_sentences(text, block.body, block.end, language, uncut=uncut)
     return [Span(block.start, first.end), *others]
 
 
-def _prose_sentences(text: str, start: int, end: int, language: str) -> list[Span]:
-    spans = []
+def _prose_sentences(text: str, start: int, end: int, language: str, *, uncut: bool) -> list[Span]:
+    spans: list[Span] = []
+    continues = False
     while start < end:
         window = text[start : min(end, start + _WINDOW_CHARACTERS)]
         ends = _sentence_ends(window, language)
         if start + len(window) < end:
             # The last sentence may go on behind the window; one that fills it is cut at white space.
-            ends = ends[:-1] or [_last_space(window)]
-        spans += [trimmed(text, start + a, start + b) for a, b in pairwise([0, *ends])]
+            whole = ends[:-1]
+            ends = whole or [_last_space(window)]
+        else:
+            whole = ends
+        found = [trimmed(text, start + a, start + b) for a, b in pairwise([0, *ends])]
+        if continues:
+            found[0] = Span(spans.pop().start, found[0].end)
+        spans += found
+        continues = uncut and not whole
         start += ends[-1]
     return [span for span in spans if span.end > span.start]
 

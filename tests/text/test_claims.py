@@ -116,3 +116,9 @@ def test_every_filler_is_written_as_it_is_compared(filler):
 def test_repeated_characters_are_read_in_no_time(text):
     """Degenerate output of a model is split like any other; a search that goes back and forth would take minutes."""
     assert 1 >= len(split_claims(text)) or "x" in text
+
+
+def test_a_claim_is_never_cut():
+    """A sentence of any length is one claim: whether it fits a judge is for the judge to say."""
+    long = "The shop sells " + "apples and " * 3000 + "pears."
+    assert ["It is old.", long, "It is big."] == texts_of(f"It is old. {long} It is big.")
