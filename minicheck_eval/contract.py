@@ -14,6 +14,7 @@ from typing import Annotated, Any, Protocol, Self, runtime_checkable
 from pydantic import Field, model_validator
 
 from minicheck_eval.border import Strict, read
+from minicheck_eval.errors import BadInput
 
 __all__ = [
     "Document",
@@ -52,6 +53,11 @@ class Document:
     id: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str | None) or not isinstance(self.id, str | None):
+            kinds = f"{type(self.text).__name__} and {type(self.id).__name__}"
+            raise BadInput(f"the text and id of a document are {kinds}", hint="give strings or None")
+
     def to_json(self) -> dict[str, Any]:
         """Return the document as JSON-ready values."""
         return {"id": self.id, "text": self.text, "metadata": dict(self.metadata)}
@@ -67,6 +73,13 @@ class EvaluationRequest:
 
     def __init__(self, user_text: str = "", documents: Sequence[Document] = (), response: str = "") -> None:
         # Written out so that any sequence of documents is taken and none can be changed afterwards.
+        if not (isinstance(user_text, str) and isinstance(response, str)):
+            kinds = f"{type(user_text).__name__} and {type(response).__name__}"
+            raise BadInput(
+                f"user_text and response are {kinds}", hint="give strings; an answer that is missing is empty"
+            )
+        if isinstance(documents, str) or not all(isinstance(document, Document) for document in documents):
+            raise BadInput("documents are not all of type Document", hint="wrap texts: Document(text)")
         object.__setattr__(self, "user_text", user_text)
         object.__setattr__(self, "documents", tuple(documents))
         object.__setattr__(self, "response", response)

@@ -52,6 +52,8 @@ class Judge:
 
         Each claim is judged whole, not sentence by sentence; `chunk_size` is in tokens.
         """
+        if isinstance(docs, str) or isinstance(claims, str):
+            raise BadInput("docs or claims is one string", hint="give lists: score(docs=[text], claims=[claim])")
         if len(docs) != len(claims):
             raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
         whole = FactCheckingEvaluator(

@@ -70,3 +70,20 @@ def test_values_cannot_be_changed():
     assert 4 == len(request.documents)
     with pytest.raises(AttributeError):
         request.response = "other"
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: EvaluationRequest("q", ["text"], "a"),
+        lambda: EvaluationRequest("q", "text", "a"),
+        lambda: EvaluationRequest("q", [], None),
+        lambda: EvaluationRequest(None, [], "a"),
+        lambda: Document(5),
+        lambda: Document("x", 5),
+    ],
+)
+def test_wrong_types_are_refused_where_they_are_given(build):
+    """A text that is no document, or a number that is no text, is bad input and breaks no batch later."""
+    with pytest.raises(BadInput):
+        build()

@@ -93,6 +93,12 @@ def test_score_takes_a_chunk_size(backend):
     assert ([1], [["It rains.", "It pours."]], [[0.1, 0.9]]) == (labels, chunks, per_chunk)
 
 
+def test_score_takes_lists_and_no_single_string(backend):
+    """A string is not taken for a list of its characters."""
+    with pytest.raises(BadInput, match="one string"):
+        open_judge("minicheck-nano").score("abc", "abc")
+
+
 def test_score_needs_one_document_for_each_claim(backend):
     """Lists of unequal length are refused."""
     with pytest.raises(BadInput, match="2 documents for 1 claims"):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
 from transformers.core_model_loading import ConversionOps, WeightConverter, WeightRenaming
@@ -98,7 +99,7 @@ def load_llama(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Any
             trust_remote_code=False,
             output_loading_info=True,
         )
-    except (OSError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError, KeyError, TypeError, SafetensorError) as error:
         hint = "remove the folder; weights of known judges are made anew"
         raise BackendError(f"{folder} could not be loaded: {error}", hint=hint) from error
     if wrong := {name: sorted(keys)[:3] for name, keys in info.items() if keys}:

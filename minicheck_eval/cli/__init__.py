@@ -71,6 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except SystemExit:
         # click ends the program by itself only where whoever read the output stopped reading; that is no verdict.
         code = COULD_NOT_JUDGE
+    except OSError as error:
+        click.echo(f"error: {error}", err=True)
+        code = COULD_NOT_JUDGE
     except Exception as error:  # a fault of ours must not look like a verdict, and 1 is one
         click.echo(f"error: {type(error).__name__}: {error}", err=True)
         click.echo("hint: this is a fault of minicheck-eval; set MINICHECK_EVAL_TRACEBACK=1 to see where", err=True)

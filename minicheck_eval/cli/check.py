@@ -48,6 +48,8 @@ def check(  # noqa: PLR0917 - click passes by name
 
 
 def _read(name: str) -> Document:
+    if name == "-" and sys.stdin is None:
+        raise BadInput("stdin is closed", hint="name a file")
     try:
         content = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         return Document(content.decode("utf-8-sig"), "stdin" if name == "-" else name)

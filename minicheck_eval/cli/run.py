@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.errors import CouldNotJudge
+from minicheck_eval.errors import BadInput, CouldNotJudge
 
 if TYPE_CHECKING:
     from minicheck_eval.harness.cases import Loaded
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 MOST_WARNINGS = 10
+LEAST_WIDTH = 20
 
 
 def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
@@ -79,12 +80,16 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     from minicheck_eval.harness.cases import load
     from minicheck_eval.reports.terminal import print_report
 
+    out = out or _folder(cases, options["judge"])
+    if out.exists() and not out.is_dir():
+        raise BadInput(f"{out} is not a folder", hint="choose another --out")
     loaded = load(cases, skip_bad=options["skip_bad"])
     _warn(f"left out: {problem}" for problem in loaded.problems)
-    result = _run(cases, loaded, out or _folder(cases, options["judge"]), restart=restart, **options)
+    result = _run(cases, loaded, out, restart=restart, **options)
     _warn(result.repairs)
     try:
-        print_report(result, Console())
+        console = Console()
+        print_report(result, console if console.width >= LEAST_WIDTH else Console(width=LEAST_WIDTH))
     except OSError as error:
         raise CouldNotJudge(
             f"the report cannot be printed: {error.strerror}", hint=f"the run is in {result.directory}"

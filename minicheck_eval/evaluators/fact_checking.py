@@ -101,6 +101,8 @@ class FactCheckingEvaluator:
             for place, document in enumerate(documents)
             if document.text
             for span in cut[document.text]
+            # A chunk without a letter or digit says nothing, and a judge asked about nothing may say yes.
+            if any(map(str.isalnum, span.of(document.text)))
         )
 
     def _prompts(self, question: Question) -> list[Prompt]:

@@ -16,7 +16,7 @@ def without_judge(case: Case) -> EvaluationResponse | None:
     """Decide a case that no judge should be asked about; None where one should."""
     if not (case.answer or "").strip():
         return EvaluationResponse(Outcome.NOT_CHECKABLE, None, "There is no answer to check.", _because("empty_answer"))
-    if any((document.text or "").strip() for document in case.documents):
+    if any(map(str.isalnum, "".join(document.text or "" for document in case.documents))):
         return None
     if case.in_scope:
         feedback = "Retrieval failure: the question is in scope, and the answer was given without any evidence."

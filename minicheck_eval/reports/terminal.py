@@ -88,7 +88,8 @@ class _Report:
             self._print(f"and {group.count - len(group.first)} more, in results.jsonl", indent=2)
 
     def _failure(self, failure: Failure) -> None:
-        support = "" if failure.score is None else f", support {failure.score:.3f}"
+        kind = "support" if failure.claims else "score"
+        support = "" if failure.score is None else f", {kind} {failure.score:.3f}"
         name, part = (plain(text, most=LINE) for text in (failure.id, failure.slice))
         self._print(f"{name} [{part}]{support}", indent=2, style="bold")
         if not failure.claims:

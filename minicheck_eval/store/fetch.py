@@ -22,6 +22,9 @@ from minicheck_eval.store.paths import store_folder
 
 __all__ = ["ensure_weights", "weights_folder"]
 
+DIGESTS = "sha256.json"
+"""Beside the weights: file name → SHA-256."""
+
 MERGE = 1
 """Raised with every change to how weights are put together, so that older ones are not used."""
 
@@ -42,7 +45,7 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
     folder = weights_folder(judge)
     for file in judge.manifest.files:
         _verify(judge.folder / file.name, file.sha256)
-    if (folder / "model.safetensors").is_file():
+    if _is_whole(folder):
         return folder
     try:
         _make_once(judge, source, folder)
@@ -55,7 +58,7 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
 def _make_once(judge: Located, source: Path | None, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{folder}.lock"):
-        if not (folder / "model.safetensors").is_file():
+        if not _is_whole(folder):
             # One name for each judge, so that what a killed process left is cleared away by the next.
             making = folder.with_name(f".making-{folder.name}")
             shutil.rmtree(making, ignore_errors=True)
@@ -64,6 +67,21 @@ def _make_once(judge: Located, source: Path | None, folder: Path) -> None:
                 _make(judge, source, making)
             finally:
                 shutil.rmtree(making, ignore_errors=True)
+
+
+def _is_whole(folder: Path) -> bool:
+    """Tell whether the folder holds what was once made, byte for byte."""
+    try:
+        digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
+        return all(file_digest(folder / name) == digest_ for name, digest_ in digests.items())
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except PermissionError as error:
+        raise ModelUnavailable(
+            f"{error.filename} cannot be read: {error.strerror}", hint="allow this user to"
+        ) from error
+    except (ValueError, AttributeError):
+        return False
 
 
 def _make(judge: Located, source: Path | None, making: Path) -> None:
@@ -80,6 +98,12 @@ def _make(judge: Located, source: Path | None, making: Path) -> None:
         kv_heads=shape["num_key_value_heads"],
     )
     shutil.copyfile(config, ready / "config.json")
+    made = [file.name for file in ready.iterdir()]
+    for name in made:
+        # Weights are no secret: whoever may read the folder may judge with them.
+        (ready / name).chmod(0o644)
+    digests = {name: file_digest(ready / name) for name in made}
+    (ready / DIGESTS).write_text(json.dumps(digests), encoding="utf-8")
     # A rename is atomic: whoever sees the folder sees all of it, also after a power failure.
     for file in ready.iterdir():
         with file.open("rb") as stream:

