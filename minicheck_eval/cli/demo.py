@@ -39,5 +39,19 @@ def _show(judge: str, out: Path) -> int:
     code = run.main([str(CASES), f"--judge={judge}", f"--out={out}"], standalone_mode=False)
     if code == COULD_NOT_JUDGE:
         return COULD_NOT_JUDGE
-    click.echo(LAST_WORDS.format(cases=CASES))
+    click.echo(f"\n{_agreement(out)}{LAST_WORDS.format(cases=CASES)}")
     return 0
+
+
+def _agreement(out: Path) -> str:
+    """Say how often the judge agreed with the labels of the demo, and where it did not."""
+    from minicheck_eval.harness.journal import read_records
+
+    verdicts = {
+        record["id"]: record["verdicts"]["fact-checking"]["pass"] == record["label"]
+        for record in read_records(out)
+        if record["label"] is not None
+    }
+    wrong = [name for name, agrees in verdicts.items() if not agrees]
+    erred = f"; it erred on {', '.join(wrong)}" if wrong else ""
+    return f"{len(verdicts) - len(wrong)} of {len(verdicts)} verdicts of the judge agree with the labels{erred}."

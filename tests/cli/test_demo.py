@@ -118,6 +118,8 @@ def test_the_report_comes_with_a_word_about_its_failures(model, tmp_path, capsys
     assert 0 == run("--out", str(tmp_path / "kept"))
     captured = capsys.readouterr()
     assert all(part in captured.out for part in (*ASSISTANT, "small-cases", "wrong on purpose", "minicheck-eval run"))
+    labelled = sum(case.label is not None for case in DEMO)
+    assert f"of {labelled} verdicts of the judge agree with the labels" in captured.out
     records = [json.loads(line) for line in (tmp_path / "kept" / "results.jsonl").read_text().splitlines()]
     assert [case.id for case in DEMO] == [record["id"] for record in records]
     assert "temporary" not in captured.err
