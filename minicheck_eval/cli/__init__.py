@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import click
 
-from minicheck_eval.errors import MinicheckError
+from minicheck_eval.errors import CouldNotJudge, MinicheckError
 
 __all__ = ["main"]
 
@@ -19,7 +19,6 @@ VERBS = {
     "fetch": "Get a judge's weights onto this machine.",
     "run": "Check a file of cases, or go on with a run.",
 }
-COULD_NOT_JUDGE = 3
 INTERRUPTED = 130
 
 
@@ -70,14 +69,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = error.exit_code
     except SystemExit:
         # click ends the program by itself only where whoever read the output stopped reading; that is no verdict.
-        code = COULD_NOT_JUDGE
+        code = CouldNotJudge.exit_code
     except OSError as error:
         click.echo(f"error: {error}", err=True)
-        code = COULD_NOT_JUDGE
+        code = CouldNotJudge.exit_code
     except Exception as error:  # a fault of ours must not look like a verdict, and 1 is one
         click.echo(f"error: {type(error).__name__}: {error}", err=True)
         click.echo("hint: this is a fault of minicheck-eval; set MINICHECK_EVAL_TRACEBACK=1 to see where", err=True)
         if os.environ.get("MINICHECK_EVAL_TRACEBACK"):
             raise
-        code = COULD_NOT_JUDGE
+        code = CouldNotJudge.exit_code
     sys.exit(code or 0)

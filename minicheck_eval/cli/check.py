@@ -9,13 +9,12 @@ from pathlib import Path
 import click
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
-from minicheck_eval.errors import BadInput
+from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
 
 __all__ = ["check"]
 
 EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
-COULD_NOT_JUDGE = 3
 
 
 @click.command()
@@ -44,7 +43,7 @@ def check(  # noqa: PLR0917 - click passes by name
 
     response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens).evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
-    return EXIT_CODES.get(response.outcome, COULD_NOT_JUDGE)
+    return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)
 
 
 def _read(name: str) -> Document:

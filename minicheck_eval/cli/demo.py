@@ -8,11 +8,11 @@ from tempfile import TemporaryDirectory
 import click
 
 from minicheck_eval.cli.run import run
+from minicheck_eval.errors import CouldNotJudge
 
 __all__ = ["CASES", "demo"]
 
 CASES = Path(__file__).with_name("demo.jsonl")
-COULD_NOT_JUDGE = 3
 LAST_WORDS = """
 Some answers of the demo are wrong on purpose: cases that fail are expected here.
 Check your own cases: minicheck-eval run CASES.jsonl (rows look like those of {cases})"""
@@ -37,8 +37,8 @@ def demo(judge: str, out: Path | None) -> int:
 def _show(judge: str, out: Path) -> int:
     # The verb itself, so that the demo shows what a user's own run will show.
     code = run.main([str(CASES), f"--judge={judge}", f"--out={out}"], standalone_mode=False)
-    if code == COULD_NOT_JUDGE:
-        return COULD_NOT_JUDGE
+    if code == CouldNotJudge.exit_code:
+        return CouldNotJudge.exit_code
     click.echo(f"\n{_agreement(out)}{LAST_WORDS.format(cases=CASES)}")
     return 0
 

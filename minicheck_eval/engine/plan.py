@@ -98,10 +98,11 @@ def _pack(ordered: Iterable[tuple[TokenPrompt, tuple[int, ...]]], budget_tokens:
     """Fill passes with prompts in the given order."""
     growing = _Growing()
     for prompt, places in ordered:
-        if growing.leaves and growing.tokens + len(prompt) - growing.shared(prompt) > budget_tokens:
+        shared = growing.shared(prompt)
+        if growing.leaves and growing.tokens + len(prompt) - shared > budget_tokens:
             yield growing.done()
-            growing = _Growing()
-        growing.add(prompt, places)
+            growing, shared = _Growing(), 0
+        growing.add(prompt, places, shared)
     if growing.leaves:
         yield growing.done()
 
@@ -125,8 +126,7 @@ class _Growing:
             return len(prompt.prefix) + _common(prompt.suffix, self.last.suffix)
         return _common(prompt.prefix + prompt.suffix, self.last.prefix + self.last.suffix)
 
-    def add(self, prompt: TokenPrompt, places: tuple[int, ...]) -> None:
-        shared = self.shared(prompt)
+    def add(self, prompt: TokenPrompt, places: tuple[int, ...], shared: int) -> None:
         parent = self._end_path_at(shared)
         for start, ids in ((0, prompt.prefix), (len(prompt.prefix), prompt.suffix)):
             own = ids[max(0, shared - start) :]
