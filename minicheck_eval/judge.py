@@ -120,18 +120,10 @@ def identity_without_weights(
 
 def _open_backend(located: Located, dtype: str, device: str) -> Backend:
     weights = ensure_weights(located)
-    from minicheck_eval.backends.local import LocalBackend
+    from minicheck_eval.backends.local_open import open_local
 
-    manifest = located.manifest
-    return LocalBackend(
-        weights,
-        located.folder / manifest.tokenizer.name,
-        yes=manifest.labels.yes,
-        no=manifest.labels.no,
-        window_tokens=manifest.limits.window_tokens,
-        dtype=dtype,
-        device=device,
-    )
+    tokenizer = located.folder / located.manifest.tokenizer.name
+    return open_local(located.manifest, weights, tokenizer, dtype=dtype, device=device)
 
 
 def _check_canaries(located: Located, backend: Backend) -> None:

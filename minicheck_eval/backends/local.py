@@ -4,56 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Any
 
 import torch
 import transformers
 
-from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
 from minicheck_eval.engine.plan import Pass
 from minicheck_eval.engine.run import LeafScores, run_pass
-from minicheck_eval.errors import BackendError, BadInput
+from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, Prompt, Score
 
 __all__ = ["LocalBackend"]
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
-
 class LocalBackend:
-    """A causal model in a local directory of safetensors, in the format of transformers.
-
-    `dtype` is "float32", "bfloat16", "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is a torch
-    device or "auto".  `budget_tokens` bounds one forward pass.
-    """
+    """A causal model of transformers, already loaded, with its tokenizer; `budget_tokens` bounds one forward pass."""
 
     def __init__(
         self,
-        weights: Path,
-        tokenizer: Path,
+        model: Any,
+        tokenizer: PromptTokenizer,
         *,
         yes: Sequence[str],
         no: Sequence[str],
         window_tokens: int,
-        dtype: str = "auto",
-        device: str = "auto",
         budget_tokens: int | None = None,
     ) -> None:
-        self._device = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-        on_cpu = self._device.type == "cpu"
-        self.dtype = ("float32" if on_cpu else "bfloat16") if dtype == "auto" else dtype
-        if self.dtype not in DTYPES:
-            raise BadInput(f"dtype {dtype!r} is not known", hint=f"choose auto or one of {', '.join(DTYPES)}")
+        self.dtype = str(model.dtype).removeprefix("torch.")
         self.window_tokens = window_tokens
         # On a CPU attention over a long pass costs more than the matrix products it saves.
-        budget_tokens = budget_tokens or (1024 if on_cpu else 16384)
+        budget_tokens = budget_tokens or (1024 if model.device.type == "cpu" else 16384)
         self._executor = Executor(self._run, budget_tokens=budget_tokens, window_tokens=window_tokens)
-        self._tokenizer = PromptTokenizer(tokenizer)
-        self._yes = torch.tensor([self._tokenizer.token_id(text) for text in yes], device=self._device)
-        self._no = torch.tensor([self._tokenizer.token_id(text) for text in no], device=self._device)
-        self._model = load_llama(weights, dtype=DTYPES[self.dtype], device=self._device)
+        self._tokenizer = tokenizer
+        self._yes = torch.tensor([tokenizer.token_id(text) for text in yes], device=model.device)
+        self._no = torch.tensor([tokenizer.token_id(text) for text in no], device=model.device)
+        self._model = model
 
     @property
     def name(self) -> str:

@@ -4,8 +4,10 @@ import json
 import shutil
 
 import pytest
+import torch
 
 from minicheck_eval.backends.local import LocalBackend
+from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import PromptTemplate, Score
@@ -32,7 +34,8 @@ def kit(shared):
 
 def backend(folder):
     labels = {"yes": ["Yes", "yes", "YES"], "no": ["No"]}
-    return LocalBackend(folder, folder / "tokenizer.json", window_tokens=32768, dtype="float32", **labels)
+    model = load_llama(folder, dtype=torch.float32, device=torch.device("cpu"))
+    return LocalBackend(model, PromptTokenizer(folder / "tokenizer.json"), window_tokens=32768, **labels)
 
 
 def test_token_ids_are_the_references(kit):
