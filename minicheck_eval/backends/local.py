@@ -18,6 +18,7 @@ from minicheck_eval.scoring import Failure, Prompt, Score
 
 __all__ = ["LocalBackend"]
 
+
 class LocalBackend:
     """A causal model of transformers, already loaded, with its tokenizer; `budget_tokens` bounds one forward pass."""
 
