@@ -10,9 +10,11 @@ import torch
 import transformers
 
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
+from minicheck_eval.engine.attention import AttentionKind
 from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
 from minicheck_eval.engine.plan import Pass
-from minicheck_eval.engine.run import LeafScores, run_pass
+from minicheck_eval.engine.reading import Reading, read
+from minicheck_eval.engine.run import TreeModel
 from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, Prompt, Score
 
@@ -31,16 +33,16 @@ class LocalBackend:
         no: Sequence[str],
         window_tokens: int,
         budget_tokens: int | None = None,
+        attention: AttentionKind = "segments",
     ) -> None:
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.window_tokens = window_tokens
-        # On a CPU attention over a long pass costs more than the matrix products it saves.
-        budget_tokens = budget_tokens or (1024 if model.device.type == "cpu" else 16384)
+        budget_tokens = budget_tokens or (4096 if model.device.type == "cpu" else 16384)
         self._executor = Executor(self._run, budget_tokens=budget_tokens, window_tokens=window_tokens)
         self._tokenizer = tokenizer
         self._yes = torch.tensor([tokenizer.token_id(text) for text in yes], device=model.device)
         self._no = torch.tensor([tokenizer.token_id(text) for text in no], device=model.device)
-        self._model = model
+        self._model = TreeModel(model, attention)
 
     @property
     def name(self) -> str:
@@ -58,7 +60,7 @@ class LocalBackend:
 
     def _run(self, one: Pass) -> list[Score | Failure]:
         try:
-            return self._scores(run_pass(self._model, one, yes_ids=self._yes, no_ids=self._no))
+            return self._scores(read(self._model.logits(one), self._yes, self._no))
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise PassTooLargeError(str(error)) from error
         except RuntimeError as error:
@@ -67,9 +69,9 @@ class LocalBackend:
                 raise PassTooLargeError(str(error)) from error
             raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
 
-    def _scores(self, leaves: LeafScores) -> list[Score | Failure]:
+    def _scores(self, found: Reading) -> list[Score | Failure]:
         scores: list[Score | Failure] = []
-        for yes, no, top in zip(leaves.yes, leaves.no, leaves.top, strict=True):
+        for yes, no, top in zip(*(column.tolist() for column in found), strict=True):
             if math.isfinite(yes) and math.isfinite(no):
                 # Sums of float32 probabilities may exceed 1 in the last bit.
                 scores.append(Score(min(1.0, yes), min(1.0, no), self._tokenizer.text(top)))

@@ -1,77 +1,58 @@
-"""Carry out a pass with a causal model of transformers: pack the tree, run once, read the leaves."""
+"""Carry out a pass with a causal model of transformers: pack the tree, run once, compute logits at the leaves only."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from minicheck_eval.engine.attention import AttentionKind, prepare_attention, tree_mask
+from minicheck_eval.engine.layout import Layout, lay_out
+from minicheck_eval.engine.llama import PackedLlama
 from minicheck_eval.engine.plan import Pass
 
-__all__ = ["LeafScores", "run_pass"]
+__all__ = ["TreeModel"]
 
 
-@dataclass(frozen=True, slots=True)
-class LeafScores:
-    """What was read at the leaves of a pass, in their order."""
+class TreeModel:
+    """A causal model of transformers that runs trees of prompts.
 
-    yes: list[float]
-    no: list[float]
-    top: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    ids: torch.Tensor  # [1, tokens]
-    positions: torch.Tensor  # [1, tokens]: depth in the tree
-    mask: torch.Tensor  # [1, 1, tokens, tokens]: True where a query (row) sees a key (column)
-    leaves: torch.Tensor  # [leaves]: the token that ends each prompt
-
-
-def _pack(one: Pass, device: torch.device) -> _Packed:
-    # In depth-first order the descendants of a node are the nodes from itself to just before `behind`.
-    behind = [i + 1 for i in range(len(one.nodes))]
-    for i in reversed(range(len(one.nodes))):
-        if (parent := one.nodes[i].parent) >= 0:
-            behind[parent] = max(behind[parent], behind[i])
-    ids: list[int] = []
-    positions: list[int] = []
-    node_of: list[int] = []
-    behind_of: list[int] = []
-    ends: list[int] = []
-    for i, node in enumerate(one.nodes):
-        ids += node.ids
-        positions += range(node.depth, node.depth + len(node.ids))
-        node_of += [i] * len(node.ids)
-        behind_of += [behind[i]] * len(node.ids)
-        ends.append(len(ids) - 1)
-    query = torch.tensor(node_of, device=device)[:, None]  # [tokens, 1]
-    key, key_behind = query.T, torch.tensor(behind_of, device=device)[None, :]  # [1, tokens]
-    earlier = torch.ones(len(ids), len(ids), dtype=torch.bool, device=device).tril()
-    return _Packed(
-        torch.tensor([ids], device=device),
-        torch.tensor([positions], device=device),
-        ((key <= query) & (query < key_behind) & earlier)[None, None],
-        torch.tensor([ends[leaf.node] for leaf in one.leaves], device=device),
-    )
-
-
-def run_pass(model: Any, one: Pass, *, yes_ids: torch.Tensor, no_ids: torch.Tensor) -> LeafScores:
-    """Run one pass and read P(yes), P(no) and the top token at each leaf, from the softmax over the full vocabulary.
-
-    `model` is a causal model of transformers that takes 4-D masks and position ids; `use_cache=False` is needed for
-    exact packing.
+    A plain Llama on one device runs packed, with the chosen kind of attention; any other model that takes 4-D masks and
+    position ids runs as transformers runs it, under the mask of the tree.
     """
-    with torch.inference_mode():
-        packed = _pack(one, yes_ids.device)
-        hidden = model.model(
-            input_ids=packed.ids, attention_mask=packed.mask, position_ids=packed.positions, use_cache=False
-        ).last_hidden_state  # [1, tokens, width]
-        logits = model.lm_head(hidden[0, packed.leaves]).float()  # [leaves, vocabulary]
-        probabilities = logits.softmax(-1)
-        return LeafScores(
-            probabilities[:, yes_ids].sum(-1).tolist(),
-            probabilities[:, no_ids].sum(-1).tolist(),
-            logits.argmax(-1).tolist(),
+
+    def __init__(self, model: Any, attention: AttentionKind = "segments") -> None:
+        self._model = model
+        self._attention = attention
+        self._packed = PackedLlama(model.model) if PackedLlama.fits(getattr(model, "model", None)) else None
+        self._device = model.get_input_embeddings().weight.device
+
+    def logits(self, one: Pass) -> torch.Tensor:
+        """Return the logits of the next token at each leaf: [leaves, vocabulary], in float32."""
+        layout = lay_out(one)
+        ids = self._tensor([i for node in one.nodes for i in node.ids])
+        # The position of a token is its depth in the tree.
+        positions = self._tensor([p for node in one.nodes for p in range(node.depth, node.depth + len(node.ids))])
+        leaves = self._tensor([layout.ranges[leaf.node][1] - 1 for leaf in one.leaves])
+        with torch.inference_mode():
+            if self._packed is not None:
+                attend = prepare_attention(self._attention, layout, self._device)
+                logits: torch.Tensor = self._model.lm_head(self._packed(ids, positions, attend, leaves))
+            else:
+                logits = self._generic(layout, ids, positions, leaves)
+            return logits.float()
+
+    def _generic(self, layout: Layout, ids: torch.Tensor, positions: torch.Tensor, leaves: torch.Tensor) -> Any:
+        mask = tree_mask(layout, (0, len(ids)), self._device)
+        # Without use_cache=False transformers would not take the positions and the mask for a packed sequence.
+        found = self._model(
+            input_ids=ids[None],
+            attention_mask=mask[None, None],
+            position_ids=positions[None],
+            use_cache=False,
+            logits_to_keep=leaves,
         )
+        return found.logits[0]
+
+    def _tensor(self, values: list[int]) -> torch.Tensor:
+        return torch.tensor(values, device=self._device)
