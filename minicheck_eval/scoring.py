@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from minicheck_eval.errors import ManifestError
 from minicheck_eval.identity import digest
 
-__all__ = ["Backend", "Failure", "Prompt", "PromptTemplate", "Score", "Segment"]
+__all__ = [
+    "Backend",
+    "Failure",
+    "Prompt",
+    "PromptTemplate",
+    "Score",
+    "Segment",
+    "StreamingBackend",
+    "Usage",
+    "score_stream",
+]
 
 
 class Segment(NamedTuple):
@@ -106,6 +116,21 @@ class Failure:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a backend was asked and what it computed."""
+
+    prompts: int = 0
+    asked_tokens: int = 0
+    """Tokens of all prompts, each counted as often as it was asked."""
+    computed_tokens: int = 0
+    """Tokens that went through the model: less than asked where prompts share them."""
+
+    def plus(self, *, prompts: int = 0, asked_tokens: int = 0, computed_tokens: int = 0) -> Usage:
+        """Return the sum."""
+        return Usage(self.prompts + prompts, self.asked_tokens + asked_tokens, self.computed_tokens + computed_tokens)
+
+
 class Backend(Protocol):
     """What runs a model."""
 
@@ -131,3 +156,24 @@ class Backend(Protocol):
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order; a failing prompt fails alone."""
         ...
+
+
+@runtime_checkable
+class StreamingBackend(Backend, Protocol):
+    """A backend that prepares the next prompts while it scores some."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tell what has been asked and computed so far."""
+        ...
+
+    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+        """Score batch after batch, in order; the iterable may be read ahead, in another thread."""
+        ...
+
+
+def score_stream(backend: Backend, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+    """Score batch after batch, ahead of need where the backend can."""
+    if isinstance(backend, StreamingBackend):
+        return backend.stream(batches)
+    return (backend.score(batch) for batch in batches)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from minicheck_eval.engine.plan import Pass
 from minicheck_eval.engine.reading import Reading, read
 from minicheck_eval.engine.run import TreeModel
 from minicheck_eval.errors import BackendError
-from minicheck_eval.scoring import Failure, Prompt, Score
+from minicheck_eval.scoring import Failure, Prompt, Score, Usage
 
 __all__ = ["LocalBackend"]
 
@@ -55,8 +56,17 @@ class LocalBackend:
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""
-        results = self._executor.score(self._tokenizer.encode(prompts))
-        return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]
+        return _answers(self._executor.score(self._tokenizer.encode(prompts)))
+
+    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+        """Score batch after batch; the next ones are tokenised and planned while the model works on one."""
+        with closing(self._executor.stream(self._tokenizer.encode(batch) for batch in batches)) as results:
+            yield from map(_answers, results)
+
+    @property
+    def usage(self) -> Usage:
+        """Tell what has been asked and computed so far."""
+        return self._executor.usage
 
     def _run(self, one: Pass) -> list[Score | Failure]:
         try:
@@ -78,3 +88,7 @@ class LocalBackend:
             else:
                 scores.append(Failure("not_a_number", f"the model gave P(yes) = {yes} in {self.dtype}"))
         return scores
+
+
+def _answers(results: Sequence[Score | Failure | Unscored]) -> list[Score | Failure]:
+    return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]

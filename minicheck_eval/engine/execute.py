@@ -1,12 +1,15 @@
-"""Carry out a plan: pass by pass, with smaller passes where the memory of the device ends; pure Python."""
+"""Carry out plans pass by pass, with smaller passes where the memory of the device ends; pure Python."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from minicheck_eval.engine.plan import Pass, TokenPrompt, plan
+from minicheck_eval.engine.ahead import run_ahead
+from minicheck_eval.engine.plan import Pass, Plan, TokenPrompt, plan
+from minicheck_eval.scoring import Usage
 
 __all__ = ["Executor", "PassTooLargeError", "Unscored"]
 
@@ -36,33 +39,56 @@ class Executor(Generic[Result]):
         self._run = run
         self.budget_tokens = budget_tokens
         self._window_tokens = window_tokens
+        self.usage = Usage()
+        """What has been asked and computed since the beginning."""
 
     def score(self, prompts: Sequence[TokenPrompt]) -> list[Result | Unscored]:
         """Return one result or the reason why there is none for each prompt, in input order."""
+        return self._carry_out(prompts, self._plan(prompts))
+
+    def stream(self, batches: Iterable[Sequence[TokenPrompt]]) -> Generator[list[Result | Unscored], None, None]:
+        """Score batch after batch; the next ones are made and planned while the device works on one.
+
+        No batch waits for a later one, and no more than a few are held at a time.
+        """
+        with closing(run_ahead((prompts, self._plan(prompts)) for prompts in batches)) as planned:
+            for prompts, its_plan in planned:
+                yield self._carry_out(prompts, its_plan)
+
+    def _plan(self, prompts: Sequence[TokenPrompt]) -> Plan:
+        return plan(prompts, budget_tokens=self.budget_tokens, window_tokens=self._window_tokens)
+
+    def _carry_out(self, prompts: Sequence[TokenPrompt], planned: Plan) -> list[Result | Unscored]:
+        self.usage = self.usage.plus(prompts=len(prompts), asked_tokens=planned.asked_tokens)
         results: dict[int, Result | Unscored] = {}
-        left: Sequence[int] = range(len(prompts))
-        while left:
-            left = self._attempt(prompts, left, results)
+        places: Sequence[int] = range(len(prompts))
+        while left := self._attempt(prompts, places, planned, results):
+            places = left
+            planned = self._plan([prompts[i] for i in places])
         return [results[i] for i in range(len(prompts))]
 
     def _attempt(
-        self, prompts: Sequence[TokenPrompt], places: Sequence[int], results: dict[int, Result | Unscored]
+        self,
+        prompts: Sequence[TokenPrompt],
+        places: Sequence[int],
+        planned: Plan,
+        results: dict[int, Result | Unscored],
     ) -> list[int]:
-        """Plan and run some prompts; return the places of those that are to be planned again, in smaller passes."""
-        asked = [prompts[i] for i in places]
-        planned = plan(asked, budget_tokens=self.budget_tokens, window_tokens=self._window_tokens)
+        """Run a plan of some prompts; return the places of those that are to be planned again, in smaller passes."""
         for k in planned.too_long:
-            message = f"{len(asked[k])} tokens; the judge's window holds {self._window_tokens}"
+            message = f"{len(prompts[places[k]])} tokens; the judge's window holds {self._window_tokens}"
             results[places[k]] = Unscored("too_long", message)
         for number, one in enumerate(planned.passes):
+            found: Sequence[Result | Unscored]
             try:
-                found: Sequence[Result | Unscored] = self._run(one)
+                found = self._run(one)
             except PassTooLargeError as error:
                 if len(one.leaves) > 1:
                     self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
                     rest = planned.passes[number:]
                     return sorted(places[k] for later in rest for leaf in later.leaves for k in leaf.prompts)
                 found = [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {error}")]
+            self.usage = self.usage.plus(computed_tokens=one.tokens)
             for leaf, result in zip(one.leaves, found, strict=True):
                 results.update(dict.fromkeys((places[k] for k in leaf.prompts), result))
         return []

@@ -66,3 +66,37 @@ def test_other_errors_are_not_hidden():
 
     with pytest.raises(RuntimeError, match="shape mismatch"):
         Executor(broken, budget_tokens=10, window_tokens=10).score([TokenPrompt((1,), (2,))])
+
+
+@given(st.lists(prompts, max_size=6), st.integers(1, 60), st.integers(1, 60))
+@settings(deadline=None)
+def test_a_stream_gives_each_batch_its_answers(batches, budget, memory):
+    """Batches come back in order, each as if it had been asked alone, also where passes had to be split."""
+    executor = Executor(Device(memory), budget_tokens=budget, window_tokens=16)
+    found = list(executor.stream(iter(batches)))
+    assert [Executor(Device(memory), budget_tokens=1, window_tokens=16).score(batch) for batch in batches] == found
+    assert sum(map(len, batches)) == executor.usage.prompts
+
+
+def test_a_stream_holds_few_batches():
+    """A million batches could pass: no more than a few are made before the first is done."""
+    made = 0
+
+    def batches():
+        nonlocal made
+        while True:
+            made += 1
+            yield [TokenPrompt((1,), (made,))]
+
+    stream = Executor(Device(100), budget_tokens=50, window_tokens=16).stream(batches())
+    for _ in range(20):
+        next(stream)
+    assert made <= 20 + 4
+    stream.close()
+
+
+def test_usage_counts_what_was_shared():
+    """Asked tokens count each prompt whole; computed tokens count a shared prefix once."""
+    executor = Executor(Device(100), budget_tokens=50, window_tokens=16)
+    executor.score([TokenPrompt((1, 2, 3), (4,)), TokenPrompt((1, 2, 3), (5,)), TokenPrompt((1, 2, 3), (5,))])
+    assert (3, 12, 5) == (executor.usage.prompts, executor.usage.asked_tokens, executor.usage.computed_tokens)
