@@ -6,7 +6,7 @@ answer* are different things.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Protocol, Self, runtime_checkable
@@ -23,6 +23,8 @@ __all__ = [
     "EvaluationResponse",
     "Evaluator",
     "Outcome",
+    "StreamingEvaluator",
+    "evaluate_stream",
     "supporting_text",
 ]
 
@@ -152,6 +154,26 @@ class Evaluator(Protocol):
     def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
         """Evaluate many requests; the responses come back in input order."""
         ...
+
+
+@runtime_checkable
+class StreamingEvaluator(Evaluator, Protocol):
+    """An evaluator that prepares the next requests while it evaluates some."""
+
+    def evaluate_stream(
+        self, batches: Iterable[Sequence[EvaluationRequest]]
+    ) -> Generator[list[EvaluationResponse], None, None]:
+        """Evaluate batch after batch, in order; the iterable may be read ahead, in another thread."""
+        ...
+
+
+def evaluate_stream(
+    evaluator: Evaluator, batches: Iterable[Sequence[EvaluationRequest]]
+) -> Generator[list[EvaluationResponse], None, None]:
+    """Evaluate batch after batch, ahead of need where the evaluator can."""
+    if isinstance(evaluator, StreamingEvaluator):
+        return evaluator.evaluate_stream(batches)
+    return (evaluator.evaluate_batch(batch) for batch in batches)
 
 
 def supporting_text(request: EvaluationRequest) -> str:

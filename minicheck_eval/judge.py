@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.identity import JudgeIdentity, digest
 from minicheck_eval.manifest import Located, load_manifest
-from minicheck_eval.scoring import Backend, Score
+from minicheck_eval.scoring import Backend, Score, StreamingBackend, Usage
 from minicheck_eval.store.fetch import ensure_weights
 from minicheck_eval.text import SPLITTER
 
@@ -46,6 +46,18 @@ class Judge:
     def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
         """Check many answers; the responses come back in input order."""
         return self.evaluator.evaluate_batch(requests)
+
+    def evaluate_stream(
+        self, batches: Iterable[Sequence[EvaluationRequest]]
+    ) -> Generator[list[EvaluationResponse], None, None]:
+        """Check batch after batch, the next ones prepared while the judge works."""
+        return self.evaluator.evaluate_stream(batches)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tell what the judge has been asked and has computed; None where its backend does not say."""
+        backend = self.evaluator.backend
+        return backend.usage if isinstance(backend, StreamingBackend) else None
 
     def score(self, docs: Sequence[str], claims: Sequence[str], chunk_size: int | None = None) -> Scores:
         """Score pairs as the MiniCheck package's `MiniCheck.score(docs=…, claims=…)` does.

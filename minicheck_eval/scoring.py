@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -167,12 +167,12 @@ class StreamingBackend(Backend, Protocol):
         """Tell what has been asked and computed so far."""
         ...
 
-    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch, in order; the iterable may be read ahead, in another thread."""
         ...
 
 
-def score_stream(backend: Backend, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+def score_stream(backend: Backend, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
     """Score batch after batch, ahead of need where the backend can."""
     if isinstance(backend, StreamingBackend):
         return backend.stream(batches)

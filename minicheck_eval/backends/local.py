@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -58,7 +58,7 @@ class LocalBackend:
         """Return one score or one failure for each prompt, in input order."""
         return _answers(self._executor.score(self._tokenizer.encode(prompts)))
 
-    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Iterator[list[Score | Failure]]:
+    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch; the next ones are tokenised and planned while the model works on one."""
         with closing(self._executor.stream(self._tokenizer.encode(batch) for batch in batches)) as results:
             yield from map(_answers, results)

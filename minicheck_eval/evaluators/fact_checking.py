@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, decide_answer, decide_claim
 from minicheck_eval.evaluators.documents import document_names
+from minicheck_eval.evaluators.once import score_once
 from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
 from minicheck_eval.text import Span, split_chunks, split_claims
 
@@ -68,16 +72,29 @@ class FactCheckingEvaluator:
         return self.evaluate_batch([request])[0]
 
     def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
-        """Evaluate many requests in one call of the backend; the responses come back in input order."""
-        questions = self._ask(requests)
-        prompts = [self._prompts(question) for question in questions]
-        # An identical pair of chunk and claim is scored once.
-        distinct = list(dict.fromkeys(prompt for group in prompts for prompt in group))
-        scores = dict(zip(distinct, self.backend.score(distinct), strict=True)) if distinct else {}
-        return [
-            self._respond(request, question, [scores[prompt] for prompt in group])
-            for request, question, group in zip(requests, questions, prompts, strict=True)
-        ]
+        """Evaluate many requests at once; the responses come back in input order."""
+        return next(self.evaluate_stream([requests]))
+
+    def evaluate_stream(
+        self, batches: Iterable[Sequence[EvaluationRequest]]
+    ) -> Generator[list[EvaluationResponse], None, None]:
+        """Evaluate batch after batch, the next ones prepared while the judge works; no question is asked twice."""
+        asked: deque[tuple[Sequence[EvaluationRequest], list[Question]]] = deque()
+
+        def prompts() -> Iterator[list[Prompt]]:
+            for requests in batches:
+                questions = self._ask(requests)
+                asked.append((requests, questions))
+                yield [prompt for question in questions for prompt in self._prompts(question)]
+
+        with closing(score_once(self.backend, prompts())) as answered:
+            for scores in answered:
+                requests, questions = asked.popleft()
+                left = iter(scores)
+                yield [
+                    self._respond(request, question, list(islice(left, len(question.claims) * len(question.chunks))))
+                    for request, question in zip(requests, questions, strict=True)
+                ]
 
     def _ask(self, requests: Sequence[EvaluationRequest]) -> list[Question]:
         # A document that many requests share is cut once.

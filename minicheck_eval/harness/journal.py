@@ -80,6 +80,18 @@ class Journal:
             os.fsync(self._results)
         self.ids.update(record["id"] for record in records)
 
+    def arrange(self, ids: Sequence[str]) -> None:
+        """Put the records into the order of `ids`, which names each of them."""
+        lines: dict[str, bytes] = {}
+        with (self.directory / RESULTS).open("rb") as stream:
+            for line in stream:
+                lines[json.loads(line)["id"]] = line
+        if list(lines) == list(ids):
+            return
+        os.close(self._results)
+        replace(self.directory / RESULTS, b"".join(lines[name] for name in ids))
+        self._results = _opened(self.directory / RESULTS)
+
     def forget_errors(self) -> None:
         """Drop the records of cases that got no answer, so that they are asked again; `repairs` says so."""
         kept = [record for record in self.records() if not has_error(record)]

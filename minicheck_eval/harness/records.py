@@ -2,32 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import chain
 from time import perf_counter
 from typing import Any
 
-from minicheck_eval.contract import EvaluationResponse, Evaluator, Outcome
+from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import MinicheckError
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.deterministic import RETRIEVAL, retrieval, without_judge
 from minicheck_eval.harness.files import encode
 
-__all__ = ["records_of"]
+__all__ = ["stream_records"]
 
 
-def records_of(batch: Sequence[Case], *, evaluator: Evaluator, name: str) -> list[dict[str, Any]]:
-    """Judge a batch and return one self-contained record a case, in the order of the cases."""
-    known = {case.id: response for case in batch if (response := without_judge(case)) is not None}
-    asked = [case for case in batch if case.id not in known]
+def stream_records(
+    batches: Iterable[Sequence[Case]], *, evaluator: Evaluator, name: str
+) -> Iterator[list[dict[str, Any]]]:
+    """Judge batch after batch and yield one self-contained record a case, in order.
+
+    Where a batch fails as a whole each of its cases is asked alone, so that a bad one fails alone.
+    """
+    left = iter(batches)
+    while True:
+        waiting: deque[Sequence[Case]] = deque()
+        try:
+            yield from _stream(left, waiting, evaluator, name)
+        except Exception as error:  # the judge is a plug: whatever it raises must not lose the other cases
+            if isinstance(error, MinicheckError) and not error.retryable:
+                raise
+        else:
+            return
+        if waiting:
+            # All batches before have their answers: the first that waits is the one that failed.
+            failed = waiting.popleft()
+            started = perf_counter()
+            verdicts = [_ask_alone(case, evaluator) for case in _asked(failed)]
+            yield _records(failed, verdicts, name, perf_counter() - started)
+        left = chain(waiting, left)
+
+
+def _stream(
+    batches: Iterator[Sequence[Case]], waiting: deque[Sequence[Case]], evaluator: Evaluator, name: str
+) -> Iterator[list[dict[str, Any]]]:
+    def requests() -> Iterator[list[EvaluationRequest]]:
+        for batch in batches:
+            waiting.append(batch)
+            yield [case.to_request() for case in _asked(batch)]
+
     started = perf_counter()
-    verdicts = {case.id: verdict for case, verdict in zip(asked, _ask(asked, evaluator), strict=True)}
-    share = (perf_counter() - started) / len(asked) if asked else 0.0
-    return [
-        _record(case, name, verdicts[case.id], share)
-        if case.id in verdicts
-        else _record(case, name, known[case.id].to_json(), 0.0)
-        for case in batch
-    ]
+    with closing(evaluate_stream(evaluator, requests())) as answered:
+        for responses in answered:
+            records = _records(waiting[0], [_writable(r) for r in responses], name, perf_counter() - started)
+            waiting.popleft()
+            yield records
+            started = perf_counter()
+
+
+def _asked(batch: Sequence[Case]) -> list[Case]:
+    return [case for case in batch if without_judge(case) is None]
+
+
+def _records(
+    batch: Sequence[Case], verdicts: Sequence[Mapping[str, Any]], name: str, seconds: float
+) -> list[dict[str, Any]]:
+    asked = _asked(batch)
+    # A verdict too few or too many would go to the wrong cases: strict, so that it is an error.
+    by_id = {case.id: verdict for case, verdict in zip(asked, verdicts, strict=True)}
+    share = seconds / len(asked) if asked else 0.0
+    records = []
+    for case in batch:
+        known = without_judge(case)
+        records.append(
+            _record(case, name, by_id[case.id], share) if known is None else _record(case, name, known.to_json(), 0.0)
+        )
+    return records
 
 
 def _record(case: Case, name: str, verdict: Mapping[str, Any], seconds: float) -> dict[str, Any]:
@@ -42,20 +93,14 @@ def _record(case: Case, name: str, verdict: Mapping[str, Any], seconds: float) -
     return {**first, **own, **content}
 
 
-def _ask(cases: Sequence[Case], evaluator: Evaluator) -> list[dict[str, Any]]:
-    """Ask about all cases at once; where that fails, about each alone, so that a bad one fails alone."""
-    if not cases:
-        return []
+def _ask_alone(case: Case, evaluator: Evaluator) -> dict[str, Any]:
     try:
-        responses = evaluator.evaluate_batch([case.to_request() for case in cases])
-        # A verdict too few or too many would go to the wrong cases: strict, so that it is an error.
-        return [_writable(response) for _, response in zip(cases, responses, strict=True)]
-    except Exception as error:  # the judge is a plug: whatever it raises must not lose the other cases
+        (response,) = evaluator.evaluate_batch([case.to_request()])
+        return _writable(response)
+    except Exception as error:  # as above, and now it is known which case it is
         if isinstance(error, MinicheckError) and not error.retryable:
             raise
-        if len(cases) == 1:
-            return [_failed(error)]
-        return [verdict for case in cases for verdict in _ask([case], evaluator)]
+        return _failed(error)
 
 
 def _writable(response: EvaluationResponse) -> dict[str, Any]:

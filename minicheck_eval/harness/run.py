@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.gates import Decision, GateRule, check
 from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
 from minicheck_eval.harness.provenance import git_state, now, package_versions
-from minicheck_eval.harness.records import records_of
+from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
-from minicheck_eval.identity import JudgeIdentity
+from minicheck_eval.identity import JudgeIdentity, digest
 
 __all__ = ["FACT_CHECKING", "Progress", "Run", "finished_run", "run_cases"]
 
@@ -84,9 +83,11 @@ def run_cases(
         if any(case.id not in journal.ids for case in cases):
             header |= {"status": "started", "finished_at": None, "summary": None, "decision": None}
             journal.write_header(header)
-        batches = [cases[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
-        ask = partial(records_of, evaluator=evaluator, name=evaluator_name)
-        _judge(batches, journal, ask, progress or _silent)
+        # In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
+        ordered = sorted(cases, key=_evidence)
+        batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
+        _judge(batches, journal, evaluator, evaluator_name, progress or _silent)
+        journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
 
 
@@ -191,22 +192,22 @@ def _shown(value: object) -> str:
     return f"{str(value)[:SHORT_DIGEST]}…" if digest else ascii(value)
 
 
+def _evidence(case: Case) -> tuple[str, str, str]:
+    return digest([document.text for document in case.documents]), case.digest, case.id
+
+
 def _judge(
-    batches: Sequence[Sequence[Case]],
-    journal: Journal,
-    ask: Callable[[Sequence[Case]], list[dict[str, Any]]],
-    progress: Progress,
+    batches: Sequence[Sequence[Case]], journal: Journal, evaluator: Evaluator, name: str, progress: Progress
 ) -> None:
     total = sum(len(batch) for batch in batches)
     done = sum(case.id in journal.ids for batch in batches for case in batch)
     progress(done, total)
-    for batch in batches:
-        # Batches begin at fixed places, so that a resumed run asks about the same neighbours together.
-        missing = [case for case in batch if case.id not in journal.ids]
-        if missing:
-            journal.append(ask(missing))
-            done += len(missing)
-            progress(done, total)
+    # Batches begin at fixed places, so that a resumed run asks about the same neighbours together.
+    missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
+    for records in stream_records(filter(None, missing), evaluator=evaluator, name=name):
+        journal.append(records)
+        done += len(records)
+        progress(done, total)
 
 
 def _silent(_done: int, _total: int) -> None:

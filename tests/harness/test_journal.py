@@ -29,6 +29,16 @@ def test_records_are_lines_on_the_disk_when_append_returns(tmp_path):
         assert (("a", "b", "c"), ()) == (tuple(r["id"] for r in journal.records()), journal.repairs)
 
 
+def test_records_can_be_put_in_order(tmp_path):
+    """The records come into the order of the ids, and what is appended later follows."""
+    with Journal(tmp_path) as journal:
+        journal.append([record("b"), record("c"), record("a")])
+        journal.arrange(["a", "b", "c"])
+        assert line("a") + line("b") + line("c") == (tmp_path / RESULTS).read_bytes()
+        journal.append([record("d")])
+    assert ["a", "b", "c", "d"] == [found["id"] for found in read_records(tmp_path)]
+
+
 def test_any_text_makes_the_round_trip(tmp_path):
     """Lone surrogates, NUL, line separators and other scripts come back as they went, in valid UTF-8."""
     texts = ["\ud800", "a\udfffb", "\x00", "\u2028\u2029", "漢字 😀", '"\\\n', "\\ud800"]

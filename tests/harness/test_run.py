@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from minicheck_eval.contract import Document, EvaluationResponse, Outcome
+from minicheck_eval.engine.ahead import run_ahead
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable, RunMismatch
 from minicheck_eval.harness.cases import load
 from minicheck_eval.harness.gates import GateRule
@@ -175,36 +176,90 @@ def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_j
     assert ["a", "b", "c"] == sorted(record["id"] for record in again.records())
 
 
-def test_an_interrupted_run_goes_on(judge_cases, make_case, fake_judge):
-    """After Ctrl-C the batches that were recorded are not asked again, and the result is whole."""
+@pytest.fixture
+def whole_run(judge_cases, fake_judge, tmp_path):
+    """The questions of each batch of an uninterrupted run, in the order in which it asks them."""
+
+    def batches(cases, batch_cases):
+        judge = fake_judge()
+        judge_cases(cases, judge, batch_cases=batch_cases, out=tmp_path / "whole")
+        return judge.batches
+
+    return batches
+
+
+def test_an_interrupted_run_goes_on(judge_cases, make_case, fake_judge, whole_run):
+    """After Ctrl-C the batches that were recorded are not asked again, and the result is whole and in order."""
+    cases = [make_case(f"c{i}") for i in range(10)]
+    expected = whole_run(cases, 2)
 
     def answer(request):
-        if request.user_text == "c5":
+        if request.user_text == expected[2][1]:
             raise KeyboardInterrupt
         return EvaluationResponse(Outcome.PASS, 0.9)
 
-    cases = [make_case(f"c{i}") for i in range(10)]
     with pytest.raises(KeyboardInterrupt):
         judge_cases(cases, fake_judge(answer), batch_cases=2)
     judge, steps = fake_judge(), []
     run = judge_cases(cases, judge, batch_cases=2, progress=lambda *step: steps.append(step))
-    assert [["c4", "c5"], ["c6", "c7"], ["c8", "c9"]] == judge.batches
+    assert expected[2:] == judge.batches
     assert [(4, 10), (6, 10), (8, 10), (10, 10)] == steps
     assert [case.id for case in cases] == [record["id"] for record in run.records()]
 
 
+def test_what_is_asked_together_does_not_depend_on_the_order_of_the_file(judge_cases, make_case, fake_judge, whole_run):
+    """A shuffled file makes the same batches, and its records come out in its own order."""
+    cases = [make_case(f"c{i}") for i in range(10)]
+    expected = whole_run(cases, 3)
+    judge = fake_judge()
+    shuffled = cases[5:] + cases[2:5] + cases[:2]
+    run = judge_cases(shuffled, judge, batch_cases=3)
+    assert expected == judge.batches
+    assert [case.id for case in shuffled] == [record["id"] for record in run.records()]
+
+
 def test_a_partly_recorded_batch_is_completed_and_the_next_begins_where_it_did(
-    judge_cases, make_case, fake_judge, tmp_path
+    judge_cases, make_case, fake_judge, whole_run
 ):
     """Batches have fixed places, whatever a crash left of one."""
     cases = [make_case(f"c{i}") for i in range(6)]
+    expected = whole_run(cases, 3)
     run = judge_cases(cases, batch_cases=3)
     results = run.directory / "results.jsonl"
-    results.write_bytes(b"".join(results.read_bytes().splitlines(keepends=True)[:1]))
+    (line,) = (line for line in results.read_bytes().splitlines(keepends=True) if expected[0][0].encode() in line)
+    results.write_bytes(line)
     judge = fake_judge()
     again = judge_cases(cases, judge, batch_cases=3)
-    assert [["c1", "c2"], ["c3", "c4", "c5"]] == judge.batches
+    assert [expected[0][1:], expected[1]] == judge.batches
     assert "finished" == again.header["status"]
+
+
+def test_a_streaming_judge_that_breaks_down_loses_one_case(judge_cases, make_case, fake_judge):
+    """Whether it breaks while it reads ahead or while it answers, the bad case alone is an error."""
+
+    class Streaming(fake_judge):
+        def __init__(self, answer, reads):
+            super().__init__(answer)
+            self.reads = reads
+
+        def evaluate_stream(self, batches):
+            for batch in run_ahead(list(map(self.reads, batch)) for batch in batches):
+                yield self.evaluate_batch(batch)
+
+    def breaks(request):
+        if request.user_text == "c4":
+            raise ValueError("the judge broke down")
+        return EvaluationResponse(Outcome.PASS, 0.9) if asks else request
+
+    cases = [make_case(f"c{i}") for i in range(9)]
+    for asks in (True, False):
+        judge = Streaming(breaks if asks else None, (lambda r: r) if asks else breaks)
+        outcomes = {
+            record["id"]: record["verdicts"]["fact-checking"]["outcome"]
+            for record in judge_cases(cases, judge, batch_cases=2, restart=True).records()
+        }
+        expected = {case.id: "pass" for case in cases}
+        assert {**expected, "c4": "error"} == outcomes if asks else expected == outcomes
 
 
 def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case, fake_judge, make_identity):
