@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,20 +14,19 @@ from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.gates import Decision, GateRule, check
 from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
+from minicheck_eval.harness.progress import Progress, Step, claims_of
 from minicheck_eval.harness.provenance import git_state, now, package_versions
 from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
 from minicheck_eval.identity import JudgeIdentity, digest
 
-__all__ = ["FACT_CHECKING", "Progress", "Run", "finished_run", "run_cases"]
+__all__ = ["FACT_CHECKING", "Run", "finished_run", "run_cases"]
 
 SCHEMA = 1
 FACT_CHECKING = "fact-checking"
 SHORT_DIGEST = 12
 SHA256_DIGITS = 64
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,16 +200,18 @@ def _judge(
 ) -> None:
     total = sum(len(batch) for batch in batches)
     done = sum(case.id in journal.ids for batch in batches for case in batch)
-    progress(done, total)
+    claims = 0
+    progress(Step(done, total))
     # Batches begin at fixed places, so that a resumed run asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
     for records in stream_records(filter(None, missing), evaluator=evaluator, name=name):
         journal.append(records)
         done += len(records)
-        progress(done, total)
+        claims += claims_of(records, name)
+        progress(Step(done, total, claims, getattr(evaluator, "usage", None)))
 
 
-def _silent(_done: int, _total: int) -> None:
+def _silent(_: Step) -> None:
     pass
 
 

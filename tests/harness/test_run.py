@@ -201,7 +201,7 @@ def test_an_interrupted_run_goes_on(judge_cases, make_case, fake_judge, whole_ru
     with pytest.raises(KeyboardInterrupt):
         judge_cases(cases, fake_judge(answer), batch_cases=2)
     judge, steps = fake_judge(), []
-    run = judge_cases(cases, judge, batch_cases=2, progress=lambda *step: steps.append(step))
+    run = judge_cases(cases, judge, batch_cases=2, progress=lambda step: steps.append((step.done, step.total)))
     assert expected[2:] == judge.batches
     assert [(4, 10), (6, 10), (8, 10), (10, 10)] == steps
     assert [case.id for case in cases] == [record["id"] for record in run.records()]

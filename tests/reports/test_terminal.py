@@ -9,7 +9,6 @@ from rich.console import Console
 from minicheck_eval.harness.gates import GateRule, check
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import summarise
-from minicheck_eval.reports.progress import progress_bar
 from minicheck_eval.reports.terminal import print_report
 
 ODD = [
@@ -177,22 +176,3 @@ def test_80_columns_hold_the_table(report):
 def test_a_pipe_gets_no_colours(report):
     """Without a terminal there are no escape sequences."""
     assert "\x1b" not in report([record("a", "fail")])
-
-
-def test_progress_is_silent_without_a_terminal():
-    """A log file gets nothing of the bar."""
-    stream = io.StringIO()
-    with progress_bar(Console(file=stream)) as show:
-        show(0, 10)
-        show(10, 10)
-    assert "" == stream.getvalue()
-
-
-def test_progress_shows_what_was_done_before():
-    """On a terminal the bar begins where the run does, and says how far it is."""
-    stream = io.StringIO()
-    with progress_bar(Console(file=stream, force_terminal=True, width=100)) as show:
-        show(4, 10)
-        show(10, 10)
-    assert "10/10" in stream.getvalue()
-    assert "time left" in stream.getvalue()
