@@ -12,11 +12,13 @@ from typing import Literal
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from minicheck_eval.engine.attention_flex import flex
+from minicheck_eval.engine.attention_varlen import varlen
 from minicheck_eval.engine.layout import Layout, Range, Segment
 
 __all__ = ["ATTENTIONS", "Attend", "AttentionKind", "prepare_attention", "tree_mask"]
 
-AttentionKind = Literal["segments", "masked"]
+AttentionKind = Literal["segments", "masked", "flex", "varlen"]
 
 Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 """Takes queries [heads, tokens, head size], keys and values [key heads, tokens, head size]; returns as the queries."""
@@ -25,13 +27,10 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 def tree_mask(layout: Layout, queries: Range, device: torch.device) -> torch.Tensor:
     """Return which query (row) of a range sees which token (column) of the same range: [tokens, tokens]."""
     start, end = queries
-    sees_until = torch.empty(end - start, dtype=torch.long)
-    for (first, last), stop in zip(layout.ranges, layout.ends, strict=True):
-        if start <= first < end:
-            sees_until[first - start : last - start] = stop
     place = torch.arange(start, end)
+    seen_until = torch.tensor(layout.seen_until[start:end])
     # A key is seen by what comes later in its own subtree.
-    return ((place[None, :] <= place[:, None]) & (place[:, None] < sees_until[None, :])).to(device)
+    return ((place[None, :] <= place[:, None]) & (place[:, None] < seen_until[None, :])).to(device)
 
 
 def prepare_attention(kind: AttentionKind, layout: Layout, device: torch.device) -> Attend:
@@ -85,4 +84,6 @@ def _gather(states: torch.Tensor, path: tuple[Range, ...]) -> torch.Tensor:
 ATTENTIONS: dict[AttentionKind, Callable[[Layout, torch.device], Attend]] = {
     "segments": _segmented,
     "masked": _masked,
+    "flex": flex,
+    "varlen": varlen,
 }

@@ -49,6 +49,11 @@ class Layout:
     """For each node, where the tokens of its subtree end."""
     segments: tuple[Segment, ...]
 
+    @property
+    def seen_until(self) -> list[int]:
+        """Return for each token the first place from which no later token sees it."""
+        return [stop for (start, end), stop in zip(self.ranges, self.ends, strict=True) for _ in range(start, end)]
+
 
 def lay_out(one: Pass) -> Layout:
     """Place the nodes of a pass one after the other, and cut their attention into segments."""
