@@ -6,28 +6,24 @@ from minicheck_eval.scoring import Prompt, PromptTemplate
 
 __all__ = ["probes"]
 
-DOCUMENTS = """\
-The ferry to the outer island leaves the main harbour at 7:15 every weekday and at 9:00 on Saturdays. It does
+DOCUMENTS = (
+    """The ferry to the outer island leaves the main harbour at 7:15 every weekday and at 9:00 on Saturdays. It does
 not run on Sundays between November and March. A single ticket costs 12 euros; children under six travel free,
 and bicycles need a ticket of their own for 4 euros. The crossing takes fifty minutes in calm weather. Seats
-cannot be reserved, but groups of more than ten are asked to call the harbour office a day ahead.
-
-Copper conducts heat better than iron, and silver better than copper. In the workshop the three rods were heated
+cannot be reserved, but groups of more than ten are asked to call the harbour office a day ahead.""",
+    """Copper conducts heat better than iron, and silver better than copper. In the workshop the three rods were heated
 at one end with the same flame, and the time was taken until wax melted at the other end. Silver took 41
 seconds, copper 48 seconds and iron four minutes and ten seconds. The rods were of equal length and thickness.
-The test was repeated three times, and the mean was written down.
-
-Version 3.2 of the library drops support for the old configuration format. Files in that format are refused with
+The test was repeated three times, and the mean was written down.""",
+    """Version 3.2 of the library drops support for the old configuration format. Files in that format are refused with
 an error that names the line. The command `convert` writes a file in the new format and keeps the old one beside
 it. Comments are kept, but the order of the sections may change. Users who pinned version 2 need to do nothing
-until the end of the year, when security fixes for it end.
-
-Maria Okafor joined the museum in 1998 as a restorer of textiles and became its director in 2011. Under her the
+until the end of the year, when security fixes for it end.""",
+    """Maria Okafor joined the museum in 1998 as a restorer of textiles and became its director in 2011. Under her the
 number of visitors rose from 80,000 to 310,000 a year. She opened the east wing, which shows costumes and looms,
 in 2016. In an interview she said that she regretted the sale of two carpets in her first year. Her successor
-has not been named.
-""".split("\n\n")
-
+has not been named.""",
+)
 CLAIMS = (
     "The ferry does not run on Sundays in winter.",
     "A child of five pays 4 euros for the crossing.",
