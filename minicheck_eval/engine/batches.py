@@ -1,0 +1,90 @@
+"""Decide which inputs go through an encoder together, and carry that out: pure Python, no tensors.
+
+An encoder reads document and claim together, so prompts share no tokens; what can be saved is padding.  The inputs of
+all cases, sorted by length, are cut into batches whose padded size keeps to a budget of tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from minicheck_eval.engine.execute import PassTooLargeError, Unscored
+
+__all__ = ["Batch", "BatchExecutor", "batches"]
+
+Ids = tuple[int, ...]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Inputs of one forward pass, the longest first."""
+
+    rows: tuple[Ids, ...]
+
+    @property
+    def width(self) -> int:
+        """Return the length to which the rows are padded."""
+        return len(self.rows[0])
+
+    @property
+    def tokens(self) -> int:
+        """Return how many tokens the batch computes, padding included."""
+        return self.width * len(self.rows)
+
+
+def batches(inputs: Iterable[Ids], *, budget_tokens: int) -> list[Batch]:
+    """Cut inputs into batches, the longest first, each input once.
+
+    The batches depend on which inputs there are, not on their order.  An input longer than the budget gets a batch of
+    its own.
+    """
+    ordered = sorted(set(inputs), key=lambda ids: (-len(ids), ids))
+    cut: list[Batch] = []
+    start = 0
+    while start < len(ordered):
+        rows = max(1, budget_tokens // max(1, len(ordered[start])))
+        cut.append(Batch(tuple(ordered[start : start + rows])))
+        start += rows
+    return cut
+
+
+class BatchExecutor(Generic[Result]):
+    """Runs inputs through `run`, which takes a batch and returns one result for each of its rows.
+
+    A batch for which `run` raises `PassTooLargeError` is cut anew and tried again, and the smaller budget is kept for
+    all that follows; a single input that does not fit fails alone.
+    """
+
+    def __init__(self, run: Callable[[Batch], Sequence[Result]], *, budget_tokens: int, window_tokens: int) -> None:
+        self._run = run
+        self.budget_tokens = budget_tokens
+        self._window_tokens = window_tokens
+
+    def score(self, inputs: Sequence[Ids]) -> list[Result | Unscored]:
+        """Return one result or the reason why there is none for each input, in input order."""
+        results: dict[Ids, Result | Unscored] = {}
+        for ids in inputs:
+            if not 0 < len(ids) <= self._window_tokens:
+                message = f"{len(ids)} tokens; the judge's window holds {self._window_tokens}"
+                results[ids] = Unscored("too_long", message)
+        left: Iterable[Ids] = [ids for ids in inputs if ids not in results]
+        while left:
+            left = self._attempt(left, results)
+        return [results[ids] for ids in inputs]
+
+    def _attempt(self, inputs: Iterable[Ids], results: dict[Ids, Result | Unscored]) -> list[Ids]:
+        """Run inputs in batches; return those that are to be batched again, in smaller batches."""
+        planned = batches(inputs, budget_tokens=self.budget_tokens)
+        for number, one in enumerate(planned):
+            try:
+                found: Sequence[Result | Unscored] = self._run(one)
+            except PassTooLargeError as error:
+                if len(one.rows) > 1:
+                    self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
+                    return [ids for later in planned[number:] for ids in later.rows]
+                found = [Unscored("out_of_memory", f"an input of {one.tokens} tokens did not fit alone: {error}")]
+            results.update(zip(one.rows, found, strict=True))
+        return []
