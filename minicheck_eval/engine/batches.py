@@ -17,6 +17,9 @@ __all__ = ["Batch", "BatchExecutor", "batches"]
 Ids = tuple[int, ...]
 Result = TypeVar("Result")
 
+PADDING_SHARE = 1 / 16
+"""How much of the budget a batch may spend on padding."""
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -45,10 +48,23 @@ def batches(inputs: Iterable[Ids], *, budget_tokens: int) -> list[Batch]:
     cut: list[Batch] = []
     start = 0
     while start < len(ordered):
-        rows = max(1, budget_tokens // max(1, len(ordered[start])))
-        cut.append(Batch(tuple(ordered[start : start + rows])))
-        start += rows
+        end = _end(ordered, start, budget_tokens)
+        cut.append(Batch(tuple(ordered[start:end])))
+        start = end
     return cut
+
+
+def _end(ordered: Sequence[Ids], start: int, budget_tokens: int) -> int:
+    """Return where the batch ends that begins at `start`."""
+    width = len(ordered[start])
+    most = len(ordered) if width == 0 else min(len(ordered), start + budget_tokens // width)
+    padding = 0
+    for end in range(start + 1, most):
+        padding += width - len(ordered[end])
+        # Where few inputs differ much in length, another pass costs less than so much padding.
+        if padding > budget_tokens * PADDING_SHARE:
+            return end
+    return max(most, start + 1)
 
 
 class BatchExecutor(Generic[Result]):
