@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from minicheck_eval.engine.encode import Family, run_batch
 from minicheck_eval.engine.execute import PassTooLargeError, Unscored
 from minicheck_eval.engine.plan import TokenPrompt
 from minicheck_eval.errors import BackendError
-from minicheck_eval.scoring import Failure, Prompt, Score
+from minicheck_eval.scoring import Failure, Prompt, Score, Usage
 
 __all__ = ["EncoderBackend"]
 
@@ -61,8 +62,20 @@ class EncoderBackend:
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""
-        results = self._executor.score([self._ids(prompt) for prompt in self._tokenizer.encode(prompts)])
-        return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]
+        return _answers(self._executor.score(self._encode(prompts)))
+
+    def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
+        """Score batch after batch; the next ones are tokenised while the model works, and small ones go together."""
+        with closing(self._executor.stream(map(self._encode, batches))) as results:
+            yield from map(_answers, results)
+
+    @property
+    def usage(self) -> Usage:
+        """Tell what has been asked and computed so far."""
+        return self._executor.usage
+
+    def _encode(self, prompts: Sequence[Prompt]) -> list[tuple[int, ...]]:
+        return [self._ids(prompt) for prompt in self._tokenizer.encode(prompts)]
 
     def _ids(self, prompt: TokenPrompt) -> tuple[int, ...]:
         ids = prompt.prefix + prompt.suffix
@@ -87,3 +100,7 @@ class EncoderBackend:
         if math.isfinite(support) and math.isfinite(refute):
             return Score(support, refute, "supported" if support > refute else "unsupported")
         return Failure("not_a_number", f"the model gave P(supported) = {support} in {self.dtype}")
+
+
+def _answers(results: Sequence[Score | Failure | Unscored]) -> list[Score | Failure]:
+    return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]

@@ -17,7 +17,7 @@ from transformers import (
 from minicheck_eval.backends.local_encoder import EncoderBackend
 from minicheck_eval.backends.local_encoder_tokenizer import EncoderTokenizer
 from minicheck_eval.errors import BackendError
-from minicheck_eval.scoring import Failure, PromptTemplate, Score
+from minicheck_eval.scoring import Failure, PromptTemplate, Score, StreamingBackend
 
 WINDOW = 60
 WORDS = [f"w{i}" for i in range(40)]
@@ -113,6 +113,21 @@ def test_shuffled_prompts_have_equal_bits(model, tokenizer):
     expected = dict(zip(prompts, open_backend(model, tokenizer).score(prompts), strict=True))
     shuffled = random.Random(3).choices(prompts, k=40) + random.Random(3).sample(prompts, len(prompts))
     assert [expected[prompt] for prompt in shuffled] == open_backend(model, tokenizer).score(shuffled)
+
+
+def test_a_stream_gives_what_scoring_gives(model, tokenizer):
+    """Batch after batch comes back in order, and the tokens that were asked and computed are counted."""
+    prompts = make_prompts(random.Random(4))
+    batches = [prompts[:7], [], prompts[7:30], prompts[30:]]
+    backend = open_backend(model, tokenizer, budget_tokens=100)
+    assert isinstance(backend, StreamingBackend)
+    streamed = list(backend.stream(batches))
+    assert [len(batch) for batch in batches] == [len(scores) for scores in streamed]
+    expected = [score.support for score in open_backend(model, tokenizer).score(prompts)]
+    assert expected == pytest.approx([score.support for scores in streamed for score in scores], abs=1e-5)
+    asked = sum(len(prompt) for prompt in tokenizer.encode(prompts))
+    assert (60, asked) == (backend.usage.prompts, backend.usage.asked_tokens)
+    assert asked <= backend.usage.computed_tokens < 1.2 * asked
 
 
 def test_prompt_beyond_the_window_fails_alone(model, tokenizer):

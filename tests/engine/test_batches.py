@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from minicheck_eval.engine.batches import BatchExecutor, batches
 from minicheck_eval.engine.execute import PassTooLargeError, Unscored
+from minicheck_eval.scoring import Usage
 
 inputs = st.lists(st.lists(st.integers(0, 3), max_size=12).map(tuple), max_size=60)
 
@@ -73,6 +74,40 @@ def test_each_input_gets_its_own_answer_whatever_the_memory(asked, budget, memor
             assert ids == result
     answered = Counter(ids for batch in device.seen for ids in batch.rows)
     assert {1} >= set(answered.values()), "nothing is computed twice"
+
+
+@given(st.lists(inputs, max_size=8), st.integers(1, 60))
+@settings(deadline=None)
+def test_a_stream_gives_what_scoring_gives(groups, budget):
+    """Each group comes back with its own answers, in order, however groups go together."""
+    executor = BatchExecutor(Device(30), budget_tokens=budget, window_tokens=10)
+    alone = BatchExecutor(Device(30), budget_tokens=budget, window_tokens=10)
+    assert [alone.score(group) for group in groups] == list(executor.stream(iter(groups)))
+
+
+def test_small_groups_of_a_stream_go_together():
+    """One case at a time would pad and waste passes; a stream fills its batches across groups, within bounds."""
+    device = Device(1000)
+    executor = BatchExecutor(device, budget_tokens=20, window_tokens=10)
+    made = []
+
+    def groups():
+        for i in range(1000):
+            made.append(i)
+            yield [(i, i)]
+
+    stream = executor.stream(groups())
+    assert [(0, 0)] == next(stream)
+    assert 160 >= len(made) > 20, "what is read ahead is bounded"
+    assert [[(i, i)] for i in range(1, 1000)] == list(stream)
+    assert {10} == {len(batch.rows) for batch in device.seen}
+
+
+def test_usage_counts_what_was_asked_and_computed():
+    """Repeated inputs are asked but not computed again; padding is computed; what fits no window is neither."""
+    executor = BatchExecutor(Device(1000), budget_tokens=48, window_tokens=10)
+    executor.score([(1,) * 9, (2,) * 7, (2,) * 7, (3,) * 11])
+    assert Usage(prompts=4, asked_tokens=23, computed_tokens=18) == executor.usage
 
 
 def test_inputs_of_one_length_fill_the_budget():
