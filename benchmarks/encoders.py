@@ -76,8 +76,8 @@ def build_model(family: str, shape: str, seed: int) -> Any:
         model = kinds.DebertaV2ForSequenceClassification(config)
         head = model.classifier
     with torch.no_grad():
-        # With fresh weights every support is one half; a larger head lets differences show.
-        head.weight.mul_(30)
+        # With fresh weights every support is one half; a larger head lets differences show, at any width alike.
+        head.weight.mul_(100 / width**0.5)
     return model
 
 

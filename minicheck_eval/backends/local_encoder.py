@@ -89,8 +89,8 @@ class EncoderBackend:
             answers = run_batch(self._model, batch, family=self._family, labels=self._labels)
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise PassTooLargeError(str(error)) from error
-        except RuntimeError as error:
-            # On a CPU PyTorch says so in words alone.
+        except (RuntimeError, IndexError) as error:
+            # On a CPU PyTorch says so in words alone; an index error is a token that the model does not know.
             if "not enough memory" in str(error) or "can't allocate memory" in str(error):
                 raise PassTooLargeError(str(error)) from error
             raise BackendError(f"the model failed on a batch of {batch.tokens} tokens: {error}") from error
