@@ -40,6 +40,8 @@ class JudgeIdentity:
     """File name → SHA-256 of the weights, adapters and tokenizer."""
     backend: str
     dtype: str
+    quantization: str = ""
+    """The bits of the weights and the library that holds them; empty: the weights as they are."""
     prompt_digest: str
     labels_digest: str
     """Of the reply tokens that count as yes and as no."""

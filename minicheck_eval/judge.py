@@ -7,14 +7,16 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import NamedTuple
 
+from minicheck_eval.backends.placement import Placement
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.loading import load_backend
 from minicheck_eval.manifest import Located, load_manifest
 from minicheck_eval.scoring import Backend, Score, StreamingBackend, Usage
-from minicheck_eval.store.fetch import ensure_weights
+from minicheck_eval.store.weights import known_digests
 from minicheck_eval.text import SPLITTER
 
 __all__ = ["Judge", "Scores", "identity_without_weights", "open_judge"]
@@ -98,15 +100,22 @@ def open_judge(
     split_claims: bool = True,
     dtype: str = "auto",
     device: str = "auto",
+    max_memory: str | None = None,
+    quantize: str | None = None,
 ) -> Judge:
-    """Open the judge `name`, or the one in a folder that holds a manifest.toml.
+    """Open the judge `name`, or the one in a folder that holds a model of the family or a manifest.toml.
 
-    What is not given comes from the manifest.  The weights are fetched on first use.  Raises `ManifestError` for an
-    unknown name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
+    What is not given comes from the manifest.  The weights are fetched on first use.  `dtype` is "float32", "bfloat16",
+    "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is "cpu", "cuda", "cuda:1" or "auto" (all GPUs,
+    and the CPU's memory for what does not fit); `max_memory` bounds weights, as in "0=20GiB,cpu=30GiB"; `quantize` is
+    "8bit" or "4bit".  Raises `ManifestError` for an unknown name, `ModelUnavailable` without weights, and
+    `IntegrityError` where a file is not what it should be or the judge does not answer as it should.
     """
+    placement = Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     located = load_manifest(name)
     identity = _identity(located, threshold, chunk_tokens, claim_aggregation, split_claims=split_claims)
-    backend = _open_backend(located, dtype, device)
+    identity = replace(identity, quantization=placement.quantization)
+    backend = _open_backend(located, placement, identity.chunk_tokens)
     _check_canaries(located, backend)
     evaluator = FactCheckingEvaluator(
         backend,
@@ -120,22 +129,24 @@ def open_judge(
         ),
         split_claims=split_claims,
     )
-    return Judge(identity=replace(identity, backend=backend.name, dtype=backend.dtype), evaluator=evaluator)
+    # What was fetched just now has digests that were not known before.
+    digests = known_digests(located)
+    return Judge(
+        identity=replace(identity, backend=backend.name, dtype=backend.dtype, digests=digests), evaluator=evaluator
+    )
 
 
 def identity_without_weights(
-    name: str, *, threshold: float | None = None, chunk_tokens: int | None = None
+    name: str, *, threshold: float | None = None, chunk_tokens: int | None = None, quantize: str | None = None
 ) -> JudgeIdentity:
     """Tell who a judge would be, without loading it: `backend` and `dtype` are empty."""
-    return _identity(load_manifest(name), threshold, chunk_tokens, None, split_claims=True)
+    placement = Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize)
+    identity = _identity(load_manifest(name), threshold, chunk_tokens, None, split_claims=True)
+    return replace(identity, quantization=placement.quantization)
 
 
-def _open_backend(located: Located, dtype: str, device: str) -> Backend:
-    weights = ensure_weights(located)
-    from minicheck_eval.backends.local_open import open_local
-
-    tokenizer = located.folder / located.manifest.tokenizer.name
-    return open_local(located.manifest, weights, tokenizer, dtype=dtype, device=device)
+def _open_backend(located: Located, placement: Placement, chunk_tokens: int) -> Backend:
+    return load_backend(located, placement, chunk_tokens)
 
 
 def _check_canaries(located: Located, backend: Backend) -> None:
@@ -168,13 +179,13 @@ def _identity(
         raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
     return JudgeIdentity(
         judge=manifest.name,
-        model=manifest.base.repository,
+        model=manifest.repository,
         revision=manifest.revision,
-        digests={manifest.base.member: manifest.base.sha256, **{file.name: file.sha256 for file in manifest.files}},
+        digests=known_digests(located),
         backend="",
         dtype="",
         prompt_digest=manifest.template.digest,
-        labels_digest=digest(manifest.labels.model_dump()),
+        labels_digest=digest(manifest.answers.model_dump()),
         window_tokens=manifest.limits.window_tokens,
         chunk_tokens=manifest.limits.chunk_tokens if chunk_tokens is None else chunk_tokens,
         threshold=manifest.decision.threshold if threshold is None else threshold,

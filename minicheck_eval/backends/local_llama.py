@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import torch
-from safetensors import SafetensorError
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.conversion_mapping import register_checkpoint_conversion_mapping
 from transformers.core_model_loading import ConversionOps, WeightConverter, WeightRenaming
-from transformers.utils import logging
 
-from minicheck_eval.errors import BackendError
+from minicheck_eval.backends.local_placement import Place, load
 
 __all__ = ["load_llama"]
 
@@ -77,34 +75,20 @@ def _register() -> None:
     )
 
 
-def load_llama(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Any:
-    """Return the model in evaluation mode; every tensor of the model must be in the file, and none besides."""
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    try:
-        shape = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        kind = shape.get("model_type")
-        if kind not in ("llama", "internlm2"):
-            raise BackendError(f"{folder} holds a model of type {kind!r}, expected llama or internlm2")
-        model_class: Any = LlamaForCausalLM
-        config = LlamaConfig(**shape)
-        if kind == "internlm2":
-            _register()
-            model_class, config = InternLM2AsLlamaForCausalLM, _llama_config(shape)
-        model, info = model_class.from_pretrained(
-            folder,
-            config=config,
-            dtype=dtype,
-            local_files_only=True,
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-        )
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        hint = "remove the folder; weights of known judges are made anew"
-        raise BackendError(f"{folder} could not be loaded: {error}", hint=hint) from error
-    if wrong := {name: sorted(keys)[:3] for name, keys in info.items() if keys}:
-        raise BackendError(f"{folder} does not hold the tensors of its config.json: {wrong}")
-    return model.to(device).eval()
+def load_llama(folder: Path, *, rope_theta: float | None = None, **place: Unpack[Place]) -> Any:
+    """Return the model in evaluation mode; `rope_theta` replaces the rotary base of its config.json."""
+    shape = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    internlm2 = shape["model_type"] == "internlm2"
+    if internlm2:
+        _register()
+
+    def config() -> LlamaConfig:
+        made = _llama_config(shape) if internlm2 else LlamaConfig(**shape)
+        if rope_theta is not None:
+            made.rope_parameters = {"rope_type": "default", "rope_theta": rope_theta}
+        return made
+
+    return load(InternLM2AsLlamaForCausalLM if internlm2 else LlamaForCausalLM, config, folder, place)
 
 
 def _llama_config(shape: dict[str, Any]) -> LlamaConfig:

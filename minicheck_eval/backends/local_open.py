@@ -4,35 +4,47 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from minicheck_eval.backends.local import LocalBackend
+from minicheck_eval.backends.local_encoder import EncoderBackend
 from minicheck_eval.backends.local_llama import load_llama
+from minicheck_eval.backends.local_models import load_encoder
+from minicheck_eval.backends.local_placement import place_of
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
-from minicheck_eval.errors import BadInput
+from minicheck_eval.backends.placement import Placement
 from minicheck_eval.manifest import Manifest
+from minicheck_eval.scoring import Backend
 
 __all__ = ["open_local"]
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-
 
 def open_local(
-    manifest: Manifest, weights: Path, tokenizer: Path, *, dtype: str = "auto", device: str = "auto"
-) -> LocalBackend:
+    manifest: Manifest,
+    weights: Path,
+    tokenizer: PromptTokenizer,
+    placement: Placement,
+    *,
+    rope_theta: float | None = None,
+    truncate: bool = False,
+) -> Backend:
     """Load the model in `weights`, a folder of safetensors in the format of transformers.
 
-    `dtype` is "float32", "bfloat16", "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is a torch
-    device or "auto".
+    `rope_theta` replaces the rotary base of a causal model; with `truncate` an encoder cuts what is too long.
     """
-    place = torch.device(("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device)
-    name = ("float32" if place.type == "cpu" else "bfloat16") if dtype == "auto" else dtype
-    if name not in DTYPES:
-        raise BadInput(f"dtype {dtype!r} is not known", hint=f"choose auto or one of {', '.join(DTYPES)}")
-    return LocalBackend(
-        load_llama(weights, dtype=DTYPES[name], device=place),
-        PromptTokenizer(tokenizer),
-        yes=manifest.labels.yes,
-        no=manifest.labels.no,
-        window_tokens=manifest.limits.window_tokens,
+    place = place_of(placement, manifest.family)
+    window_tokens = manifest.limits.window_tokens
+    if manifest.labels is not None:
+        model = load_llama(weights, rope_theta=rope_theta, **place)
+        return LocalBackend(
+            model, tokenizer, yes=manifest.labels.yes, no=manifest.labels.no, window_tokens=window_tokens
+        )
+    assert manifest.classes is not None, "checked when the manifest was read"  # noqa: S101 - our own invariant
+    assert manifest.family != "causal", "checked when the manifest was read"  # noqa: S101 - our own invariant
+    return EncoderBackend(
+        load_encoder(weights, **place),
+        tokenizer,
+        family=manifest.family,
+        supported=manifest.classes.supported,
+        unsupported=manifest.classes.unsupported,
+        window_tokens=window_tokens,
+        truncate=truncate,
     )

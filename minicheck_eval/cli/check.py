@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from minicheck_eval.cli.placing import placing_options
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
@@ -25,6 +27,7 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
     "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
+@placing_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(  # noqa: PLR0917 - click passes by name
     documents: tuple[str, ...],
@@ -33,6 +36,7 @@ def check(  # noqa: PLR0917 - click passes by name
     threshold: float | None,
     chunk_tokens: int | None,
     as_json: bool,
+    **placing: Any,
 ) -> int:
     """Check each claim of a text against documents.
 
@@ -41,7 +45,7 @@ def check(  # noqa: PLR0917 - click passes by name
     request = EvaluationRequest.from_documents([_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 
-    response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens).evaluate(request)
+    response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens, **placing).evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
     return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)
 

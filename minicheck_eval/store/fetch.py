@@ -17,6 +17,7 @@ from filelock import FileLock
 from minicheck_eval.errors import IntegrityError, ModelUnavailable
 from minicheck_eval.identity import digest, file_digest
 from minicheck_eval.manifest import Base, Located
+from minicheck_eval.manifest.schema import File
 from minicheck_eval.store.gguf_weights import merge
 from minicheck_eval.store.paths import store_folder
 
@@ -31,7 +32,7 @@ MERGE = 1
 
 def weights_folder(judge: Located) -> Path:
     """Return where the judge's weights lie or will lie: the name holds a digest of all that they are made of."""
-    parts = [MERGE, judge.manifest.base.sha256, *(file.sha256 for file in judge.manifest.files)]
+    parts = [MERGE, _base(judge).sha256, *(file.sha256 for file in judge.manifest.files)]
     return store_folder() / f"{judge.manifest.name}-{digest(parts)[:16]}"
 
 
@@ -44,7 +45,7 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
     """
     folder = weights_folder(judge)
     for file in judge.manifest.files:
-        _verify(judge.folder / file.name, file.sha256)
+        _verify(judge.folder / file.name, file.sha256 or "")
     if _is_whole(folder):
         return folder
     try:
@@ -53,6 +54,16 @@ def ensure_weights(judge: Located, source: Path | None = None) -> Path:
         hint = "make room, or name another folder in $MINICHECK_EVAL_HOME"
         raise ModelUnavailable(f"the weights cannot be kept in {folder.parent}: {error}", hint=hint) from error
     return folder
+
+
+def _base(judge: Located) -> Base:
+    assert judge.manifest.base, "asked of a judge with a base"  # noqa: S101 - our own invariant
+    return judge.manifest.base
+
+
+def _adapter(judge: Located) -> File:
+    assert judge.manifest.adapter, "a manifest with a base has one"  # noqa: S101 - our own invariant
+    return judge.manifest.adapter
 
 
 def _make_once(judge: Located, source: Path | None, folder: Path) -> None:
@@ -91,8 +102,8 @@ def _make(judge: Located, source: Path | None, making: Path) -> None:
     config = judge.folder / manifest.config.name
     shape = json.loads(config.read_text(encoding="utf-8"))
     merge(
-        _base_file(manifest.base, source, making),
-        judge.folder / manifest.adapter.name,
+        _base_file(_base(judge), source, making),
+        judge.folder / _adapter(judge).name,
         ready / "model.safetensors",
         heads=shape["num_attention_heads"],
         kv_heads=shape["num_key_value_heads"],

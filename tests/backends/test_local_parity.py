@@ -9,7 +9,7 @@ import torch
 from minicheck_eval.backends.local import LocalBackend
 from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
-from minicheck_eval.errors import BackendError
+from minicheck_eval.errors import IntegrityError
 from minicheck_eval.scoring import PromptTemplate, Score
 
 pytestmark = pytest.mark.shared
@@ -78,5 +78,5 @@ def test_a_model_without_all_its_tensors_is_refused(kit, tmp_path):
     tensors = load_file(folder / "model.safetensors")
     del tensors["model.layers.1.attention.wo.weight"]
     save_file(tensors, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(BackendError, match="does not hold the tensors"):
+    with pytest.raises(IntegrityError, match="does not hold the tensors"):
         backend(broken)

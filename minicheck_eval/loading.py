@@ -1,0 +1,81 @@
+"""Joins weights, tokenizer and backend: what can be wrong is found before the model is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from minicheck_eval.backends.local_tokenizer import PromptTokenizer
+from minicheck_eval.backends.placement import Placement
+from minicheck_eval.errors import BadInput, IntegrityError, ManifestError, ModelUnavailable
+from minicheck_eval.manifest import Located, Manifest
+from minicheck_eval.manifest.model_folder import check_shape
+from minicheck_eval.scoring import Backend
+from minicheck_eval.store.weights import Weights, ready_weights
+
+__all__ = ["fetch", "load_backend"]
+
+
+def fetch(judge: Located, source: Path | None = None) -> Weights:
+    """Get the judge's weights onto this machine, from `source` where it is given, and verify them."""
+    weights = ready_weights(judge, source, convert=_convert)
+    check_shape(judge.manifest, weights.config)
+    return weights
+
+
+def load_backend(
+    judge: Located,
+    placement: Placement,
+    chunk_tokens: int,
+    *,
+    rope_theta: float | None = None,
+    truncate: bool = False,
+) -> Backend:
+    """Return the backend of a judge; every error that the tokenizer can tell comes before the weights are read."""
+    weights = fetch(judge)
+    tokenizer = _tokenizer(weights.tokenizer)
+    check_prompt(judge.manifest, tokenizer, chunk_tokens)
+    from minicheck_eval.backends.local_open import open_local
+
+    return open_local(judge.manifest, weights.folder, tokenizer, placement, rope_theta=rope_theta, truncate=truncate)
+
+
+def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: int) -> None:
+    """Refuse labels that the vocabulary does not have, and prompts or chunks that the window does not hold."""
+    for label in (*manifest.labels.yes, *manifest.labels.no) if manifest.labels else ():
+        read = tokenizer.text(tokenizer.token_id(label))
+        if read.strip() != label.strip():
+            raise ManifestError(
+                f"the vocabulary of {manifest.name} has no token for the label {label!r}; it would be read as {read!r}",
+                hint="correct [labels] in the manifest, or choose the tokenizer.json of this model",
+            )
+    window = manifest.limits.window_tokens
+    (empty,) = tokenizer.encode([manifest.template.fill("", "")])
+    room = window - len(empty)
+    if room <= 1:
+        raise ManifestError(
+            f"the window of {manifest.name} has {window} tokens, and its prompt alone {len(empty)}",
+            hint="no document fits: raise window_tokens as far as the model goes, or shorten the prompt",
+        )
+    if not 1 <= chunk_tokens <= room:
+        raise BadInput(
+            f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {window} tokens, the prompt around "
+            f"them {len(empty)}",
+            hint=f"choose chunk_tokens from 1 to {room}, and leave room for the claim",
+        )
+
+
+def _tokenizer(path: Path) -> PromptTokenizer:
+    if not path.is_file():
+        raise ModelUnavailable(
+            f"{path} is not there", hint="copy the model's tokenizer.json into the folder (save_pretrained writes it)"
+        )
+    try:
+        return PromptTokenizer(path)
+    except Exception as error:  # the library raises bare exceptions
+        raise IntegrityError(f"{path} is no tokenizer: {error}", hint="copy the file anew") from error
+
+
+def _convert(source: Path, target: Path) -> None:
+    from minicheck_eval.backends.local_convert import convert
+
+    convert(source, target)

@@ -1,0 +1,6 @@
+"""What is known of a judge before a single weight is loaded: its manifest.toml, or the shape of a model folder."""
+
+from minicheck_eval.manifest.located import Located, judge_names, load_manifest, models_folder
+from minicheck_eval.manifest.schema import Base, Hub, Manifest
+
+__all__ = ["Base", "Hub", "Located", "Manifest", "judge_names", "load_manifest", "models_folder"]
