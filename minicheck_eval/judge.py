@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.identity import JudgeIdentity, digest
-from minicheck_eval.manifest import Located, load_manifest
+from minicheck_eval.manifest import Located, Manifest, load_manifest
+from minicheck_eval.parity import Parity, resolve
 from minicheck_eval.scoring import Backend, Score, StreamingBackend, Usage
 from minicheck_eval.store.fetch import ensure_weights
-from minicheck_eval.text import SPLITTER
+from minicheck_eval.text import OwnRules, ReferenceChunking, ReferenceRules, TextRules
 
 __all__ = ["Judge", "Scores", "identity_without_weights", "open_judge"]
 
@@ -29,7 +30,8 @@ class Scores(NamedTuple):
     pred_label: list[int | None]
     max_support_prob: list[float | None]
     used_chunk: list[list[str]]
-    support_prob_per_chunk: list[list[float | None]]
+    support_prob_per_chunk: list[list[float | None]] | list[list[list[float | None]]]
+    """One number for each chunk; with the package's parity, which splits claims, a row of one for each sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,31 +64,39 @@ class Judge:
     def score(self, docs: Sequence[str], claims: Sequence[str], chunk_size: int | None = None) -> Scores:
         """Score pairs as the MiniCheck package's `MiniCheck.score(docs=…, claims=…)` does.
 
-        Each claim is judged whole, not sentence by sentence; `chunk_size` is in tokens.
+        Each claim is judged whole, not sentence by sentence, unless the judge has the parity "reference"; `chunk_size`
+        is in tokens, or in the unit of that parity.
         """
         if isinstance(docs, str) or isinstance(claims, str):
             raise BadInput("docs or claims is one string", hint="give lists: score(docs=[text], claims=[claim])")
         if len(docs) != len(claims):
             raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
-        whole = FactCheckingEvaluator(
+        parity = self.identity.parity
+        split = parity.reference_texts and not parity.whole_claims
+        evaluator = FactCheckingEvaluator(
             self.evaluator.backend,
             template=self.evaluator.template,
             chunk_tokens=self.evaluator.chunk_tokens if chunk_size is None else chunk_size,
             decision=self.evaluator.decision,
-            split_claims=False,
+            split_claims=split,
+            rules=self.evaluator.rules,
         )
         requests = [
             EvaluationRequest("", [Document(document)], claim) for document, claim in zip(docs, claims, strict=True)
         ]
-        rows = [_row(document, r) for document, r in zip(docs, whole.evaluate_batch(requests), strict=True)]
-        return Scores(*(list(column) for column in zip(*rows, strict=True))) if rows else Scores([], [], [], [])
+        responses = evaluator.evaluate_batch(requests)
+        found = [_row(document, r, split=split) for document, r in zip(docs, responses, strict=True)]
+        return Scores(*(list(column) for column in zip(*found, strict=True))) if found else Scores([], [], [], [])
 
 
-def _row(document: str, response: EvaluationResponse) -> tuple[int | None, float | None, list[str], list[float | None]]:
+def _row(
+    document: str, response: EvaluationResponse, *, split: bool
+) -> tuple[int | None, float | None, list[str], list[Any]]:
     label = int(response.outcome is Outcome.PASS) if response.outcome.judged else None
-    chunks = [document[chunk["start"] : chunk["end"]] for chunk in response.metadata["chunks"]]
-    claims = response.metadata["claims"]
-    return label, response.score, chunks, claims[0]["supports"] if claims else []
+    chunks = [chunk.get("text", document[chunk["start"] : chunk["end"]]) for chunk in response.metadata["chunks"]]
+    supports = [claim["supports"] for claim in response.metadata["claims"]]
+    by_chunk = [list(row) for row in zip(*supports, strict=True)] if split else [one for row in supports for one in row]
+    return label, response.score, chunks, by_chunk
 
 
 def open_judge(
@@ -98,19 +108,25 @@ def open_judge(
     split_claims: bool = True,
     dtype: str = "auto",
     device: str = "auto",
+    parity: str | Parity | None = None,
 ) -> Judge:
     """Open the judge `name`, or the one in a folder that holds a manifest.toml.
 
-    What is not given comes from the manifest.  The weights are fetched on first use.  Raises `ManifestError` for an
-    unknown name, `ModelUnavailable` without weights, and `IntegrityError` where the judge does not answer as it should.
+    What is not given comes from the manifest.  With `parity` the judge has habits of the MiniCheck package: all that it
+    has now ("reference"), those behind its published numbers ("published"), or some.  The weights are fetched on first
+    use.  Raises `ManifestError` for an unknown name, `ModelUnavailable` without weights, and `IntegrityError` where the
+    judge does not answer as it should.
     """
     located = load_manifest(name)
-    identity = _identity(located, threshold, chunk_tokens, claim_aggregation, split_claims=split_claims)
-    backend = _open_backend(located, dtype, device)
-    _check_canaries(located, backend)
+    habits = resolve(parity, family=located.manifest.family)
+    identity = _identity(located, threshold, chunk_tokens, claim_aggregation, split_claims=split_claims, parity=habits)
+    backend = _open_backend(located, dtype, device, habits)
+    # Known answers are those to the ids and positions that the judge was made for.
+    if habits.rope_theta is None and not habits.double_bos:
+        _check_canaries(located, backend)
     evaluator = FactCheckingEvaluator(
         backend,
-        template=located.manifest.template,
+        template=replace(located.manifest.template, paste_claim=habits.paste_claim),
         chunk_tokens=identity.chunk_tokens,
         decision=DecisionConfig(
             threshold=identity.threshold,
@@ -118,24 +134,43 @@ def open_judge(
             claim_aggregation=identity.claim_aggregation,
             least_mass=identity.least_mass,
         ),
-        split_claims=split_claims,
+        split_claims=split_claims and not habits.whole_claims,
+        rules=_rules(located.manifest, habits),
     )
     return Judge(identity=replace(identity, backend=backend.name, dtype=backend.dtype), evaluator=evaluator)
 
 
 def identity_without_weights(
-    name: str, *, threshold: float | None = None, chunk_tokens: int | None = None
+    name: str,
+    *,
+    threshold: float | None = None,
+    chunk_tokens: int | None = None,
+    parity: str | Parity | None = None,
 ) -> JudgeIdentity:
     """Tell who a judge would be, without loading it: `backend` and `dtype` are empty."""
-    return _identity(load_manifest(name), threshold, chunk_tokens, None, split_claims=True)
+    located = load_manifest(name)
+    habits = resolve(parity, family=located.manifest.family)
+    return _identity(located, threshold, chunk_tokens, None, split_claims=True, parity=habits)
 
 
-def _open_backend(located: Located, dtype: str, device: str) -> Backend:
+def _reference_chunking(manifest: Manifest) -> ReferenceChunking:
+    limits = manifest.limits
+    return ReferenceChunking(chunk_size=limits.chunk_tokens, window=limits.window_tokens)
+
+
+def _rules(manifest: Manifest, parity: Parity) -> TextRules:
+    if not parity.reference_texts:
+        return OwnRules()
+    # Of a document without text the package asks a causal model all the same; its encoders raise an error there.
+    return ReferenceRules(_reference_chunking(manifest), empty_chunk=manifest.family == "causal")
+
+
+def _open_backend(located: Located, dtype: str, device: str, parity: Parity) -> Backend:
     weights = ensure_weights(located)
     from minicheck_eval.backends.local_open import open_local
 
     tokenizer = located.folder / located.manifest.tokenizer.name
-    return open_local(located.manifest, weights, tokenizer, dtype=dtype, device=device)
+    return open_local(located.manifest, weights, tokenizer, dtype=dtype, device=device, parity=parity)
 
 
 def _check_canaries(located: Located, backend: Backend) -> None:
@@ -160,8 +195,12 @@ def _identity(
     claim_aggregation: str | None,
     *,
     split_claims: bool,
+    parity: Parity,
 ) -> JudgeIdentity:
     manifest = located.manifest
+    splitter = _rules(manifest, parity).name
+    whole = parity.whole_claims or not split_claims
+    usual = _reference_chunking(manifest).chunk_size if parity.reference_texts else manifest.limits.chunk_tokens
     if threshold is not None and not 0 <= threshold <= 1:  # also refuses NaN
         raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
     if claim_aggregation not in (None, "min", "mean"):
@@ -176,11 +215,13 @@ def _identity(
         prompt_digest=manifest.template.digest,
         labels_digest=digest(manifest.labels.model_dump()),
         window_tokens=manifest.limits.window_tokens,
-        chunk_tokens=manifest.limits.chunk_tokens if chunk_tokens is None else chunk_tokens,
+        chunk_tokens=usual if chunk_tokens is None else chunk_tokens,
         threshold=manifest.decision.threshold if threshold is None else threshold,
-        least_mass=manifest.decision.least_mass,
+        # The package takes whatever is no yes for a no.
+        least_mass=0.0 if parity.top5_rule else manifest.decision.least_mass,
         chunk_aggregation=manifest.decision.chunk_aggregation,
         claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
-        splitter=SPLITTER if split_claims else f"{SPLITTER} (whole answers)",
+        splitter=f"{splitter} (whole answers)" if whole else splitter,
         package=version("minicheck-eval"),
+        parity=parity,
     )

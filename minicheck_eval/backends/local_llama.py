@@ -77,8 +77,11 @@ def _register() -> None:
     )
 
 
-def load_llama(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Any:
-    """Return the model in evaluation mode; every tensor of the model must be in the file, and none besides."""
+def load_llama(folder: Path, *, dtype: torch.dtype, device: torch.device, rope_theta: float | None = None) -> Any:
+    """Return the model in evaluation mode; every tensor of the model must be in the file, and none besides.
+
+    `rope_theta` is the rotary base in place of the configured one.
+    """
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         shape = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -90,6 +93,8 @@ def load_llama(folder: Path, *, dtype: torch.dtype, device: torch.device) -> Any
         if kind == "internlm2":
             _register()
             model_class, config = InternLM2AsLlamaForCausalLM, _llama_config(shape)
+        if rope_theta is not None:
+            config.rope_parameters = {"rope_type": "default", "rope_theta": rope_theta}
         model, info = model_class.from_pretrained(
             folder,
             config=config,

@@ -11,6 +11,7 @@ from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.errors import BadInput
 from minicheck_eval.manifest import Manifest
+from minicheck_eval.parity import SAFE, Parity
 
 __all__ = ["open_local"]
 
@@ -18,7 +19,13 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def open_local(
-    manifest: Manifest, weights: Path, tokenizer: Path, *, dtype: str = "auto", device: str = "auto"
+    manifest: Manifest,
+    weights: Path,
+    tokenizer: Path,
+    *,
+    dtype: str = "auto",
+    device: str = "auto",
+    parity: Parity = SAFE,
 ) -> LocalBackend:
     """Load the model in `weights`, a folder of safetensors in the format of transformers.
 
@@ -30,9 +37,10 @@ def open_local(
     if name not in DTYPES:
         raise BadInput(f"dtype {dtype!r} is not known", hint=f"choose auto or one of {', '.join(DTYPES)}")
     return LocalBackend(
-        load_llama(weights, dtype=DTYPES[name], device=place),
-        PromptTokenizer(tokenizer),
+        load_llama(weights, dtype=DTYPES[name], device=place, rope_theta=parity.rope_theta),
+        PromptTokenizer(tokenizer, parse_control_tokens=parity.parse_control_tokens, double_bos=parity.double_bos),
         yes=manifest.labels.yes,
         no=manifest.labels.no,
         window_tokens=manifest.limits.window_tokens,
+        top5_rule=parity.top5_rule,
     )

@@ -25,6 +25,11 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
     "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
+@click.option(
+    "--parity",
+    type=click.Choice(["reference", "published"]),
+    help="Judge as the MiniCheck package does; see the README.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(  # noqa: PLR0917 - click passes by name
     documents: tuple[str, ...],
@@ -32,6 +37,7 @@ def check(  # noqa: PLR0917 - click passes by name
     judge_name: str,
     threshold: float | None,
     chunk_tokens: int | None,
+    parity: str | None,
     as_json: bool,
 ) -> int:
     """Check each claim of a text against documents.
@@ -41,7 +47,8 @@ def check(  # noqa: PLR0917 - click passes by name
     request = EvaluationRequest.from_documents([_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 
-    response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens).evaluate(request)
+    judge = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens, parity=parity)
+    response = judge.evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
     return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)
 

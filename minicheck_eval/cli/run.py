@@ -69,6 +69,11 @@ def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> floa
     help="Support above which a claim is supported; else the judge's own.",
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
+@click.option(
+    "--parity",
+    type=click.Choice(["reference", "published"]),
+    help="Judge as the MiniCheck package does; see the README.",
+)
 def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
 
@@ -103,10 +108,10 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     from minicheck_eval.reports.progress import progress_bar
 
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
-    shape = {name: options[name] for name in ("judge", "threshold", "chunk_tokens")}
+    shape = {name: options[name] for name in ("judge", "threshold", "chunk_tokens", "parity")}
     from minicheck_eval.judge import identity_without_weights, open_judge
 
-    name, settings = shape["judge"], {key: shape[key] for key in ("threshold", "chunk_tokens")}
+    name, settings = shape["judge"], {key: shape[key] for key in ("threshold", "chunk_tokens", "parity")}
     identity = identity_without_weights(name, **settings)
     if not restart:
         done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
