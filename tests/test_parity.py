@@ -1,8 +1,9 @@
 import dataclasses
+import json
 
 import pytest
 
-from minicheck_eval import Document, EvaluationRequest, Outcome
+from minicheck_eval import Document, EvaluationRequest, Outcome, cli
 from minicheck_eval import judge as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.errors import BadInput
@@ -152,6 +153,25 @@ def test_each_habit_stands_alone(backend):
     whole = open_judge("minicheck-nano", parity=Parity(whole_claims=True)).evaluate(request)
     assert ["It rains. It pours."] == [claim["text"] for claim in whole.metadata["claims"]]
     assert not any("It rains. It pours. It rains." in prompt for prompt in asked(backend))
+
+
+@pytest.mark.parametrize(("options", "outcome"), [([], "pass"), (["--parity", "published"], "fail")])
+def test_the_commands_take_parity(backend, tmp_path, capsys, options, outcome):
+    """`check` judges as the package did, and `run` refuses to go on with a run of another parity."""
+    (tmp_path / "evidence.txt").write_text("It rains. And it pours.", encoding="utf-8")
+    asked_for = ["--document", str(tmp_path / "evidence.txt"), "--claim", "It rains. It rains."]
+    with pytest.raises(SystemExit):
+        cli.main(["check", *asked_for, "--json", *options])
+    assert outcome == json.loads(capsys.readouterr().out)["outcome"]
+    case = {"id": "a", "question": "?", "answer": "It rains.", "documents": ["It rains."]}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case), encoding="utf-8")
+    codes = []
+    for more in (options, options, ["--parity", "reference"]):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["run", str(tmp_path / "cases.jsonl"), "--out", str(tmp_path / "run"), *more])
+        codes.append(stopped.value.code)
+    assert [0, 0, 2] == codes
+    assert "judge.parity.whole_claims" in capsys.readouterr().err or not options
 
 
 def test_the_embedded_judge_runs_with_parity(nano):
