@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Tokenizer
 
+from minicheck_eval.backends.sealing import sealed
 from minicheck_eval.engine.plan import TokenPrompt
 from minicheck_eval.errors import ManifestError
 from minicheck_eval.scoring import Prompt, Segment
@@ -58,7 +59,9 @@ class PromptTokenizer:
             ]
         )
         self._tokenizer.encode_special_tokens = True
-        return {token.content: i for i, token in control.items()}
+        ids = {token.content: i for i, token in control.items()}
+        self._tokenizer = sealed(self._tokenizer, ids)
+        return ids
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, as a text from a user."""
