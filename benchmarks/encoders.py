@@ -26,7 +26,7 @@ import torch
 import transformers
 
 from minicheck_eval.backends.local_encoder import EncoderBackend
-from minicheck_eval.backends.local_encoder_tokenizer import EncoderTokenizer
+from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.engine.encode import Family
 from minicheck_eval.scoring import Prompt, PromptTemplate, Score
 
@@ -81,7 +81,7 @@ def build_model(family: str, shape: str, seed: int) -> Any:
     return model
 
 
-def build_tokenizer() -> EncoderTokenizer:
+def build_tokenizer() -> PromptTokenizer:
     """Return a tokenizer for which each word is one token."""
     vocabulary = {word: i for i, word in enumerate([*CONTROL, *(f"w{i}" for i in range(WORDS))])}
     made = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, "<unk>"))
@@ -90,7 +90,7 @@ def build_tokenizer() -> EncoderTokenizer:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         made.save(str(path))
-        return EncoderTokenizer(path)
+        return PromptTokenizer(path)
 
 
 def build_cases(number: int, shortest: int, longest: int, chunk_words: int, seed: int) -> list[list[Prompt]]:
@@ -110,7 +110,7 @@ def build_cases(number: int, shortest: int, longest: int, chunk_words: int, seed
 
 
 def one_case_at_a_time(
-    model: Any, tokenizer: EncoderTokenizer, labels: list[int], cases: Sequence[Sequence[Prompt]]
+    model: Any, tokenizer: PromptTokenizer, labels: list[int], cases: Sequence[Sequence[Prompt]]
 ) -> list[float]:
     """Score as the MiniCheck package does; return the support of each prompt."""
     supports: list[float] = []

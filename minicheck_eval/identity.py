@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from minicheck_eval.parity import SAFE, Parity
+
 __all__ = ["JudgeIdentity", "canonical_json", "digest", "file_digest"]
 
 
@@ -55,6 +57,10 @@ class JudgeIdentity:
     """The sentence splitter and its version: another one makes other claims."""
     package: str
     """The version of this package: its rules decide."""
+    parity: Parity = SAFE
+    """Which habits of the reference implementation it has."""
+    recheck: bool = False
+    """Scores near a border were computed again, alone and in float32."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the identity as JSON-ready values."""

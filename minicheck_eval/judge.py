@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minicheck_eval.backends.placement import Placement
+from minicheck_eval.backends.probes import probes
+from minicheck_eval.backends.recheck import RecheckingBackend, measure_noise
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, IntegrityError
-from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
-from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.loading import load_backend
 from minicheck_eval.manifest import Located, load_manifest
+from minicheck_eval.parity import Parity
 from minicheck_eval.scoring import Backend, Score, StreamingBackend, Usage
+from minicheck_eval.settings import Settings
 from minicheck_eval.store.weights import known_digests
-from minicheck_eval.text import SPLITTER
 
 __all__ = ["Judge", "Scores", "identity_without_weights", "open_judge"]
 
@@ -31,7 +32,8 @@ class Scores(NamedTuple):
     pred_label: list[int | None]
     max_support_prob: list[float | None]
     used_chunk: list[list[str]]
-    support_prob_per_chunk: list[list[float | None]]
+    support_prob_per_chunk: list[list[float | None]] | list[list[list[float | None]]]
+    """One number for each chunk; with the package's parity, which splits claims, a row of one for each sentence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,31 +66,39 @@ class Judge:
     def score(self, docs: Sequence[str], claims: Sequence[str], chunk_size: int | None = None) -> Scores:
         """Score pairs as the MiniCheck package's `MiniCheck.score(docs=…, claims=…)` does.
 
-        Each claim is judged whole, not sentence by sentence; `chunk_size` is in tokens.
+        Each claim is judged whole, not sentence by sentence, unless the judge has the parity "reference"; `chunk_size`
+        is in tokens, or in the unit of that parity.
         """
         if isinstance(docs, str) or isinstance(claims, str):
             raise BadInput("docs or claims is one string", hint="give lists: score(docs=[text], claims=[claim])")
         if len(docs) != len(claims):
             raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
-        whole = FactCheckingEvaluator(
+        parity = self.identity.parity
+        split = parity.reference_texts and not parity.whole_claims
+        evaluator = FactCheckingEvaluator(
             self.evaluator.backend,
             template=self.evaluator.template,
             chunk_tokens=self.evaluator.chunk_tokens if chunk_size is None else chunk_size,
             decision=self.evaluator.decision,
-            split_claims=False,
+            split_claims=split,
+            rules=self.evaluator.rules,
         )
         requests = [
             EvaluationRequest("", [Document(document)], claim) for document, claim in zip(docs, claims, strict=True)
         ]
-        rows = [_row(document, r) for document, r in zip(docs, whole.evaluate_batch(requests), strict=True)]
-        return Scores(*(list(column) for column in zip(*rows, strict=True))) if rows else Scores([], [], [], [])
+        responses = evaluator.evaluate_batch(requests)
+        found = [_row(document, r, split=split) for document, r in zip(docs, responses, strict=True)]
+        return Scores(*(list(column) for column in zip(*found, strict=True))) if found else Scores([], [], [], [])
 
 
-def _row(document: str, response: EvaluationResponse) -> tuple[int | None, float | None, list[str], list[float | None]]:
+def _row(
+    document: str, response: EvaluationResponse, *, split: bool
+) -> tuple[int | None, float | None, list[str], list[Any]]:
     label = int(response.outcome is Outcome.PASS) if response.outcome.judged else None
-    chunks = [document[chunk["start"] : chunk["end"]] for chunk in response.metadata["chunks"]]
-    claims = response.metadata["claims"]
-    return label, response.score, chunks, claims[0]["supports"] if claims else []
+    chunks = [chunk.get("text", document[chunk["start"] : chunk["end"]]) for chunk in response.metadata["chunks"]]
+    supports = [claim["supports"] for claim in response.metadata["claims"]]
+    by_chunk = [list(row) for row in zip(*supports, strict=True)] if split else [one for row in supports for one in row]
+    return label, response.score, chunks, by_chunk
 
 
 def open_judge(
@@ -102,51 +112,84 @@ def open_judge(
     device: str = "auto",
     max_memory: str | None = None,
     quantize: str | None = None,
+    parity: str | Parity | None = None,
+    recheck: bool = False,
 ) -> Judge:
     """Open the judge `name`, or the one in a folder that holds a model of the family or a manifest.toml.
 
     What is not given comes from the manifest.  The weights are fetched on first use.  `dtype` is "float32", "bfloat16",
     "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is "cpu", "cuda", "cuda:1" or "auto" (all GPUs,
     and the CPU's memory for what does not fit); `max_memory` bounds weights, as in "0=20GiB,cpu=30GiB"; `quantize` is
-    "8bit" or "4bit".  Raises `ManifestError` for an unknown name, `ModelUnavailable` without weights, and
-    `IntegrityError` where a file is not what it should be or the judge does not answer as it should.
+    "8bit" or "4bit".  With `parity` the judge has habits of the MiniCheck package: all that it has now ("reference"),
+    those behind its published numbers ("published"), or some.  With `recheck` scores near the threshold are computed
+    again, alone and in float32, with a second copy of the model.  Raises `ManifestError` for an unknown name,
+    `ModelUnavailable` without weights, and `IntegrityError` where a file is not what it should be or the judge does not
+    answer as it should.
     """
     placement = Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
-    located = load_manifest(name)
-    identity = _identity(located, threshold, chunk_tokens, claim_aggregation, split_claims=split_claims)
-    identity = replace(identity, quantization=placement.quantization)
-    backend = _open_backend(located, placement, identity.chunk_tokens)
-    _check_canaries(located, backend)
+    settings = Settings.read(
+        load_manifest(name),
+        threshold=threshold,
+        chunk_tokens=chunk_tokens,
+        claim_aggregation=claim_aggregation,
+        split_claims=split_claims,
+        placement=placement,
+        parity=parity,
+        recheck=recheck,
+    )
+    backend = _open_backend(settings)
+    # Known answers are those to the ids and positions that the judge was made for.
+    if settings.parity.rope_theta is None and not settings.parity.double_bos:
+        _check_canaries(settings.located, backend)
+    if recheck:
+        backend = _rechecking(backend, settings)
     evaluator = FactCheckingEvaluator(
         backend,
-        template=located.manifest.template,
-        chunk_tokens=identity.chunk_tokens,
-        decision=DecisionConfig(
-            threshold=identity.threshold,
-            chunk_aggregation=identity.chunk_aggregation,
-            claim_aggregation=identity.claim_aggregation,
-            least_mass=identity.least_mass,
-        ),
-        split_claims=split_claims,
+        template=replace(settings.located.manifest.template, paste_claim=settings.parity.paste_claim),
+        chunk_tokens=settings.chunk_tokens,
+        decision=settings.decision,
+        split_claims=settings.split_claims,
+        rules=settings.rules,
     )
     # What was fetched just now has digests that were not known before.
-    digests = known_digests(located)
-    return Judge(
-        identity=replace(identity, backend=backend.name, dtype=backend.dtype, digests=digests), evaluator=evaluator
-    )
+    digests = known_digests(settings.located)
+    identity = replace(settings.identity, backend=backend.name, dtype=backend.dtype, digests=digests)
+    return Judge(identity=identity, evaluator=evaluator)
 
 
 def identity_without_weights(
-    name: str, *, threshold: float | None = None, chunk_tokens: int | None = None, quantize: str | None = None
+    name: str,
+    *,
+    threshold: float | None = None,
+    chunk_tokens: int | None = None,
+    quantize: str | None = None,
+    parity: str | Parity | None = None,
+    recheck: bool = False,
 ) -> JudgeIdentity:
     """Tell who a judge would be, without loading it: `backend` and `dtype` are empty."""
-    placement = Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize)
-    identity = _identity(load_manifest(name), threshold, chunk_tokens, None, split_claims=True)
-    return replace(identity, quantization=placement.quantization)
+    return Settings.read(
+        load_manifest(name),
+        threshold=threshold,
+        chunk_tokens=chunk_tokens,
+        claim_aggregation=None,
+        split_claims=True,
+        placement=Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize),
+        parity=parity,
+        recheck=recheck,
+    ).identity
 
 
-def _open_backend(located: Located, placement: Placement, chunk_tokens: int) -> Backend:
-    return load_backend(located, placement, chunk_tokens)
+def _open_backend(settings: Settings) -> Backend:
+    return load_backend(settings.located, settings.placement, settings.chunk_tokens, settings.parity)
+
+
+def _rechecking(fast: Backend, settings: Settings) -> Backend:
+    """Put a second backend beside the first, which computes in float32, one prompt at a time."""
+    manifest, placement = settings.located.manifest, replace(settings.placement, dtype="float32", quantization="")
+    exact = load_backend(settings.located, placement, settings.chunk_tokens, settings.parity, alone=True)
+    borders = [("support", settings.decision.threshold), ("mass", settings.decision.least_mass)]
+    noise = measure_noise(fast, exact, probes(manifest.template))
+    return RecheckingBackend(fast, exact, borders=borders, noise=noise)
 
 
 def _check_canaries(located: Located, backend: Backend) -> None:
@@ -162,36 +205,3 @@ def _check_canaries(located: Located, backend: Backend) -> None:
                 f"{canary.support:.4f} ± {tolerance} ({backend.name}, {backend.dtype})",
                 hint="a newer library may compute differently: install the versions that the README names",
             )
-
-
-def _identity(
-    located: Located,
-    threshold: float | None,
-    chunk_tokens: int | None,
-    claim_aggregation: str | None,
-    *,
-    split_claims: bool,
-) -> JudgeIdentity:
-    manifest = located.manifest
-    if threshold is not None and not 0 <= threshold <= 1:  # also refuses NaN
-        raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
-    if claim_aggregation not in (None, "min", "mean"):
-        raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
-    return JudgeIdentity(
-        judge=manifest.name,
-        model=manifest.repository,
-        revision=manifest.revision,
-        digests=known_digests(located),
-        backend="",
-        dtype="",
-        prompt_digest=manifest.template.digest,
-        labels_digest=digest(manifest.answers.model_dump()),
-        window_tokens=manifest.limits.window_tokens,
-        chunk_tokens=manifest.limits.chunk_tokens if chunk_tokens is None else chunk_tokens,
-        threshold=manifest.decision.threshold if threshold is None else threshold,
-        least_mass=manifest.decision.least_mass,
-        chunk_aggregation=manifest.decision.chunk_aggregation,
-        claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
-        splitter=SPLITTER if split_claims else f"{SPLITTER} (whole answers)",
-        package=version("minicheck-eval"),
-    )

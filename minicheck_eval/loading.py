@@ -9,6 +9,7 @@ from minicheck_eval.backends.placement import Placement
 from minicheck_eval.errors import BadInput, IntegrityError, ManifestError, ModelUnavailable
 from minicheck_eval.manifest import Located, Manifest
 from minicheck_eval.manifest.model_folder import check_shape
+from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
 from minicheck_eval.store.weights import Weights, ready_weights
 
@@ -26,17 +27,17 @@ def load_backend(
     judge: Located,
     placement: Placement,
     chunk_tokens: int,
+    parity: Parity = SAFE,
     *,
-    rope_theta: float | None = None,
-    truncate: bool = False,
+    alone: bool = False,
 ) -> Backend:
     """Return the backend of a judge; every error that the tokenizer can tell comes before the weights are read."""
     weights = fetch(judge)
-    tokenizer = _tokenizer(weights.tokenizer)
+    tokenizer = _tokenizer(weights.tokenizer, parity)
     check_prompt(judge.manifest, tokenizer, chunk_tokens)
     from minicheck_eval.backends.local_open import open_local
 
-    return open_local(judge.manifest, weights.folder, tokenizer, placement, rope_theta=rope_theta, truncate=truncate)
+    return open_local(judge.manifest, weights.folder, tokenizer, placement, parity=parity, alone=alone)
 
 
 def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: int) -> None:
@@ -64,13 +65,13 @@ def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: i
         )
 
 
-def _tokenizer(path: Path) -> PromptTokenizer:
+def _tokenizer(path: Path, parity: Parity) -> PromptTokenizer:
     if not path.is_file():
         raise ModelUnavailable(
             f"{path} is not there", hint="copy the model's tokenizer.json into the folder (save_pretrained writes it)"
         )
     try:
-        return PromptTokenizer(path)
+        return PromptTokenizer(path, parse_control_tokens=parity.parse_control_tokens, double_bos=parity.double_bos)
     except Exception as error:  # the library raises bare exceptions
         raise IntegrityError(f"{path} is no tokenizer: {error}", hint="copy the file anew") from error
 

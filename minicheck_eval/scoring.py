@@ -58,6 +58,9 @@ class PromptTemplate:
 
     prefix: str
     suffix: str
+    paste_claim: bool = False
+    """Put the claim in place of "[CLAIM]" in a document too, as the MiniCheck package does; it is no part of the
+    digest."""
 
     def __post_init__(self) -> None:
         slots = sorted(_SLOT.findall(self.prefix + self.suffix))
@@ -69,6 +72,8 @@ class PromptTemplate:
 
     def fill(self, document: str, claim: str) -> Prompt:
         """Fill the slots in one pass: braces and slot names inside the texts mean nothing."""
+        if self.paste_claim:
+            document = document.replace("[CLAIM]", claim)
         values = {"document": document, "claim": claim}
         return Prompt(_fill(self.prefix, values), _fill(self.suffix, values))
 

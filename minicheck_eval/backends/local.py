@@ -23,7 +23,11 @@ __all__ = ["LocalBackend"]
 
 
 class LocalBackend:
-    """A causal model of transformers, already loaded, with its tokenizer; `budget_tokens` bounds one forward pass."""
+    """A causal model of transformers, already loaded, with its tokenizer; `budget_tokens` bounds one forward pass.
+
+    With `top5_rule` support is read as the MiniCheck package does: every token that says "yes" counts, in any case, if
+    it is among the five likeliest.
+    """
 
     def __init__(
         self,
@@ -35,13 +39,16 @@ class LocalBackend:
         window_tokens: int,
         budget_tokens: int | None = None,
         attention: AttentionKind = "segments",
+        top5_rule: bool = False,
     ) -> None:
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.window_tokens = window_tokens
         budget_tokens = budget_tokens or (4096 if model.device.type == "cpu" else 16384)
         self._executor = Executor(self._run, budget_tokens=budget_tokens, window_tokens=window_tokens)
         self._tokenizer = tokenizer
-        self._yes = torch.tensor([tokenizer.token_id(text) for text in yes], device=model.device)
+        self._top5_rule = top5_rule
+        yes_ids = tokenizer.ids_of_word("yes") if top5_rule else [tokenizer.token_id(text) for text in yes]
+        self._yes = torch.tensor(yes_ids, device=model.device)
         self._no = torch.tensor([tokenizer.token_id(text) for text in no], device=model.device)
         self._model = TreeModel(model, attention)
 
@@ -70,7 +77,7 @@ class LocalBackend:
 
     def _run(self, one: Pass) -> list[Score | Failure]:
         try:
-            return self._scores(read(self._model.logits(one), self._yes, self._no))
+            return self._scores(read(self._model.logits(one), self._yes, self._no, top5=self._top5_rule))
         except (torch.OutOfMemoryError, MemoryError) as error:
             raise PassTooLargeError(str(error)) from error
         except RuntimeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from minicheck_eval.backends.local import LocalBackend
 from minicheck_eval.backends.local_encoder import EncoderBackend
@@ -12,6 +13,7 @@ from minicheck_eval.backends.local_placement import place_of
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.manifest import Manifest
+from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
 
 __all__ = ["open_local"]
@@ -23,20 +25,19 @@ def open_local(
     tokenizer: PromptTokenizer,
     placement: Placement,
     *,
-    rope_theta: float | None = None,
-    truncate: bool = False,
+    parity: Parity = SAFE,
+    alone: bool = False,
 ) -> Backend:
     """Load the model in `weights`, a folder of safetensors in the format of transformers.
 
-    `rope_theta` replaces the rotary base of a causal model; with `truncate` an encoder cuts what is too long.
+    `alone` scores each prompt in a pass of its own.
     """
     place = place_of(placement, manifest.family)
-    window_tokens = manifest.limits.window_tokens
+    shape: dict[str, Any] = {"window_tokens": manifest.limits.window_tokens, "budget_tokens": 1 if alone else None}
     if manifest.labels is not None:
-        model = load_llama(weights, rope_theta=rope_theta, **place)
-        return LocalBackend(
-            model, tokenizer, yes=manifest.labels.yes, no=manifest.labels.no, window_tokens=window_tokens
-        )
+        model = load_llama(weights, rope_theta=parity.rope_theta, **place)
+        yes, no = manifest.labels.yes, manifest.labels.no
+        return LocalBackend(model, tokenizer, yes=yes, no=no, top5_rule=parity.top5_rule, **shape)
     assert manifest.classes is not None, "checked when the manifest was read"  # noqa: S101 - our own invariant
     assert manifest.family != "causal", "checked when the manifest was read"  # noqa: S101 - our own invariant
     return EncoderBackend(
@@ -45,6 +46,6 @@ def open_local(
         family=manifest.family,
         supported=manifest.classes.supported,
         unsupported=manifest.classes.unsupported,
-        window_tokens=window_tokens,
-        truncate=truncate,
+        truncate=parity.truncate,
+        **shape,
     )

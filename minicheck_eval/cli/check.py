@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from minicheck_eval.cli.placing import placing_options
+from minicheck_eval.cli.judge_options import judge_options
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
@@ -27,7 +27,7 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
     "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
-@placing_options
+@judge_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(  # noqa: PLR0917 - click passes by name
     documents: tuple[str, ...],
@@ -36,7 +36,7 @@ def check(  # noqa: PLR0917 - click passes by name
     threshold: float | None,
     chunk_tokens: int | None,
     as_json: bool,
-    **placing: Any,
+    **how: Any,
 ) -> int:
     """Check each claim of a text against documents.
 
@@ -45,7 +45,8 @@ def check(  # noqa: PLR0917 - click passes by name
     request = EvaluationRequest.from_documents([_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 
-    response = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens, **placing).evaluate(request)
+    judge = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens, **how)
+    response = judge.evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
     return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)
 

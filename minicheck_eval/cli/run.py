@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.placing import placing_options
+from minicheck_eval.cli.judge_options import judge_options
 from minicheck_eval.errors import BadInput, CouldNotJudge
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> floa
     help="Support above which a claim is supported; else the judge's own.",
 )
 @click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
-@placing_options
+@judge_options
 def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
 
@@ -105,16 +105,19 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     from minicheck_eval.reports.progress import progress_bar
 
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
-    shape = {name: options[name] for name in ("judge", "threshold", "chunk_tokens", "quantize", "dtype")}
     from minicheck_eval.judge import identity_without_weights, open_judge
 
-    name, settings = shape["judge"], {key: shape[key] for key in ("threshold", "chunk_tokens", "quantize")}
-    identity = identity_without_weights(name, **settings)
+    name, how = (
+        options["judge"],
+        {key: options[key] for key in ("threshold", "chunk_tokens", "quantize", "parity", "recheck")},
+    )
+    shape = {"judge": name, "dtype": options["dtype"], **how}
+    identity = identity_without_weights(name, **how)
     if not restart:
         done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
         if done is not None:
             return done
-    judge = open_judge(name, **settings, **{key: options[key] for key in ("dtype", "device", "max_memory")})
+    judge = open_judge(name, **how, **{key: options[key] for key in ("dtype", "device", "max_memory")})
     with progress_bar() as progress:
         return run_cases(
             loaded.cases,

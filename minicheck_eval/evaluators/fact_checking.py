@@ -15,7 +15,7 @@ from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, dec
 from minicheck_eval.evaluators.documents import document_names
 from minicheck_eval.evaluators.once import score_once
 from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
-from minicheck_eval.text import Span, split_chunks, split_claims
+from minicheck_eval.text import OwnRules, Piece, Span, TextRules
 
 __all__ = ["Chunk", "FactCheckingEvaluator", "Question"]
 
@@ -28,13 +28,14 @@ class Chunk:
     """The place of the document in the request."""
     span: Span
     text: str
+    """What the judge is shown of it; rules may rewrite white space."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked about one request: every claim against every chunk."""
 
-    claims: tuple[tuple[Span, str], ...]
+    claims: tuple[Piece, ...]
     chunks: tuple[Chunk, ...]
 
 
@@ -42,7 +43,9 @@ class FactCheckingEvaluator:
     """Checks the claims of an answer against its documents, over any backend.
 
     Documents longer than `chunk_tokens` are cut into chunks at sentence ends; a claim is never cut.  With
-    `split_claims=False` the whole answer is one claim, as the published scores of MiniCheck were made.
+    `split_claims=False` the whole answer is one claim, as the published scores of MiniCheck were made.  `rules` cut the
+    texts; those of the MiniCheck package count in units of their own and ask about nothing where there is no evidence,
+    which this package never does by itself.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class FactCheckingEvaluator:
         chunk_tokens: int,
         decision: DecisionConfig,
         split_claims: bool = True,
+        rules: TextRules | None = None,
     ) -> None:
         frame = sum(backend.count_tokens(template.own_text))
         if not 1 <= chunk_tokens <= backend.window_tokens - frame:
@@ -66,6 +70,7 @@ class FactCheckingEvaluator:
         self.chunk_tokens = chunk_tokens
         self.decision = decision
         self.split_claims = split_claims
+        self.rules = rules or OwnRules()
 
     def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
         """Evaluate one request: a batch of one."""
@@ -98,28 +103,21 @@ class FactCheckingEvaluator:
 
     def _ask(self, requests: Sequence[EvaluationRequest]) -> list[Question]:
         # A document that many requests share is cut once.
-        cut: dict[str, list[Span]] = {}
-        for text in {d.text for r in requests for d in r.documents if d.text}:
-            cut[text] = split_chunks(text, self.chunk_tokens, self.backend.count_tokens)
+        cut: dict[str, list[Piece]] = {}
+        for text in {d.text for r in requests for d in r.documents if d.text is not None}:
+            cut[text] = self.rules.chunks(text, self.chunk_tokens, self.backend.count_tokens)
         return [Question(self._claims(r.response), self._chunks(r.documents, cut)) for r in requests]
 
-    def _claims(self, answer: str) -> tuple[tuple[Span, str], ...]:
-        if self.split_claims:
-            spans = split_claims(answer)
-        else:
-            start = len(answer) - len(answer.lstrip())
-            spans = [Span(start, start + len(answer.strip()))] if answer.strip() else []
-        return tuple((span, span.of(answer)) for span in spans)
+    def _claims(self, answer: str) -> tuple[Piece, ...]:
+        return tuple(self.rules.claims(answer, whole=not self.split_claims))
 
     @staticmethod
-    def _chunks(documents: Sequence[Document], cut: dict[str, list[Span]]) -> tuple[Chunk, ...]:
+    def _chunks(documents: Sequence[Document], cut: dict[str, list[Piece]]) -> tuple[Chunk, ...]:
         return tuple(
-            Chunk(place, span, span.of(document.text))
+            Chunk(place, *piece)
             for place, document in enumerate(documents)
-            if document.text
-            for span in cut[document.text]
-            # A chunk without a letter or digit says nothing, and a judge asked about nothing may say yes.
-            if any(map(str.isalnum, span.of(document.text)))
+            if document.text is not None
+            for piece in cut[document.text]
         )
 
     def _prompts(self, question: Question) -> list[Prompt]:
@@ -151,10 +149,7 @@ class FactCheckingEvaluator:
                 _claim_json(names, question, i, verdict, row)
                 for i, (verdict, row) in enumerate(zip(verdicts, rows, strict=True))
             ],
-            "chunks": [
-                {"document": names[chunk.document], "start": chunk.span.start, "end": chunk.span.end}
-                for chunk in question.chunks
-            ],
+            "chunks": [_chunk_json(names, request.documents, chunk) for chunk in question.chunks],
             "unchecked": _unchecked(request.response, question),
         }
         return EvaluationResponse(outcome, support, _feedback(names, question, verdicts), metadata)
@@ -163,6 +158,12 @@ class FactCheckingEvaluator:
 def _nothing_to_check(reason: str, feedback: str, settings: dict[str, Any]) -> EvaluationResponse:
     metadata = {**settings, "reason": reason, "claims": [], "chunks": [], "unchecked": []}
     return EvaluationResponse(Outcome.NOT_CHECKABLE, None, feedback, metadata)
+
+
+def _chunk_json(names: Sequence[str | int], documents: Sequence[Document], chunk: Chunk) -> dict[str, Any]:
+    value = {"document": names[chunk.document], "start": chunk.span.start, "end": chunk.span.end}
+    source = chunk.span.of(documents[chunk.document].text or "")
+    return value if chunk.text == source else {**value, "text": chunk.text}
 
 
 def _claim_json(

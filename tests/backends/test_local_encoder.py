@@ -15,7 +15,7 @@ from transformers import (
 )
 
 from minicheck_eval.backends.local_encoder import EncoderBackend
-from minicheck_eval.backends.local_encoder_tokenizer import EncoderTokenizer
+from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, PromptTemplate, Score, StreamingBackend
 
@@ -49,7 +49,7 @@ def tokenizer(tmp_path_factory):
     made.add_special_tokens(control)
     path = tmp_path_factory.mktemp("words") / "tokenizer.json"
     made.save(str(path))
-    return EncoderTokenizer(path)
+    return PromptTokenizer(path)
 
 
 @pytest.fixture(scope="module", params=MODELS)

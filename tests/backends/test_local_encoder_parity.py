@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from minicheck_eval.backends.local_encoder import EncoderBackend
-from minicheck_eval.backends.local_encoder_tokenizer import EncoderTokenizer
+from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.scoring import Failure, PromptTemplate
 
 pytestmark = pytest.mark.shared
@@ -26,7 +26,7 @@ EMPTY = {"a14-empty-doc", "a15-blank-doc", "a16-newline-doc"}
 class Kit:
     def __init__(self, folder):
         self.expected = json.loads((folder / "expected.json").read_text())
-        self.tokenizer = EncoderTokenizer(folder / "tokenizer.json")
+        self.tokenizer = PromptTokenizer(folder / "tokenizer.json")
         config = transformers.AutoConfig.from_pretrained(folder)
         self.model = getattr(transformers, config.architectures[0]).from_pretrained(folder).float().eval()
         self.template = PromptTemplate(*MODELS[folder.name])

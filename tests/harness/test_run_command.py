@@ -26,11 +26,11 @@ def opened(monkeypatch, fake_judge, make_identity):
     """Put a fake behind the door, and list how it was opened."""
     opened = []
 
-    def open_judge(name, *, threshold=None, chunk_tokens=None):
-        opened.append((name, threshold, chunk_tokens))
+    def open_judge(name, *, threshold=None, chunk_tokens=None, parity=None):
+        opened.append((name, threshold, chunk_tokens, parity))
         return Judge(fake_judge(), make_identity(judge=name, threshold=threshold or 0.5))
 
-    def identity_without_weights(name, *, threshold=None, chunk_tokens=None):
+    def identity_without_weights(name, *, threshold=None, chunk_tokens=None, parity=None):
         return make_identity(judge=name, threshold=threshold or 0.5, backend="", dtype="")
 
     monkeypatch.setattr(door, "open_judge", open_judge)
@@ -124,15 +124,15 @@ def test_another_meta_is_another_run(command, tmp_path):
 
 
 def test_options_reach_the_judge_and_the_header(command, tmp_path, opened):
-    """Threshold and chunk size go to the judge; arguments and meta are recorded."""
+    """Threshold, chunk size and parity go to the judge; arguments and meta are recorded."""
     write(tmp_path, "so")
     options = ["--judge", "ollama:x/y", "--threshold", "0.7", "--chunk-tokens", "50", "--meta", "a=1=2", "--meta", "b="]
-    command("cases.jsonl", *options)
-    assert [("ollama:x/y", 0.7, 50)] == opened
+    command("cases.jsonl", *options, "--parity", "reference")
+    assert [("ollama:x/y", 0.7, 50, "reference")] == opened
     header = json.loads((tmp_path / "runs" / "cases-ollama-x-y" / "run.json").read_bytes())
     assert {"a": "1=2", "b": ""} == header["meta"]
-    assert ("ollama:x/y", 0.7, 50, 32) == tuple(
-        header["arguments"][name] for name in ("judge", "threshold", "chunk_tokens", "batch_cases")
+    assert ("ollama:x/y", 0.7, 50, "reference", 32) == tuple(
+        header["arguments"][name] for name in ("judge", "threshold", "chunk_tokens", "parity", "batch_cases")
     )
 
 

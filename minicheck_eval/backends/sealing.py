@@ -9,23 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
 
-from minicheck_eval.backends.local_tokenizer import PromptTokenizer
-
-__all__ = ["EncoderTokenizer", "sealed"]
-
-
-class EncoderTokenizer(PromptTokenizer):
-    """A tokenizer.json of a Unigram model or another, from which texts get no control token whatever they hold."""
-
-    def __init__(self, path: Path, **options: Any) -> None:
-        super().__init__(path, **options)
-        if self._control:
-            self._tokenizer = sealed(self._tokenizer, self._control)
+__all__ = ["sealed"]
 
 
 def sealed(tokenizer: Tokenizer, control: Collection[str]) -> Tokenizer:
@@ -33,7 +20,10 @@ def sealed(tokenizer: Tokenizer, control: Collection[str]) -> Tokenizer:
     description = json.loads(tokenizer.to_str())
     model = description["model"]
     if "merges" in model:
-        model["merges"] = [pair for pair in model["merges"] if "".join(pair) not in control]
+        merges = [pair for pair in model["merges"] if "".join(pair) not in control]
+        if len(merges) == len(model["merges"]):
+            return tokenizer
+        model["merges"] = merges
     else:
         # Before the model sees a text, its spaces are gone: no text is a piece with a space.
         unknown = model.get("unk_token")

@@ -1,4 +1,4 @@
-"""The flags that say where a model is put, the same for every verb that opens a judge."""
+"""The flags that say how a judge is opened, the same for every verb that opens one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["placing_options"]
+__all__ = ["judge_options"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,10 +28,18 @@ OPTIONS = (
     ),
     click.option("--max-memory", metavar="LIMITS", help="Most memory for weights, such as 0=20GiB,cpu=30GiB."),
     click.option("--quantize", type=click.Choice(["8bit", "4bit"]), help="Smaller weights; needs the extra `quant`."),
+    click.option(
+        "--recheck", is_flag=True, help="Compute scores near the threshold again, alone and in float32; takes memory."
+    ),
+    click.option(
+        "--parity",
+        type=click.Choice(["reference", "published"]),
+        help="Judge as the MiniCheck package does; see the README.",
+    ),
 )
 
 
-def placing_options(command: Command) -> Command:
+def judge_options(command: Command) -> Command:
     """Add the flags to a verb."""
     for option in reversed(OPTIONS):
         command = option(command)
