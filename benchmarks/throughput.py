@@ -4,7 +4,8 @@ Engines: `ours` (from prompts as text to scores), `generate` (transformers, padd
 (one prompt at a time), `vllm` (prefix caching) and `llama.cpp` (its server).  Each runs in a process of its own, with
 the same number of threads; in each repeat every engine runs once.  All but ours are given token ids and need not
 tokenise.  The default is 96 prompts: 16 documents of 300 to 800 words, 6 claims each, in MiniCheck's prompt.
-The share of the machine's peak counts the arithmetic that is needed at least, each shared token computed once.
+Shares of the machine's matrix products (the best of several sizes, and the large square one) count only the arithmetic
+that is needed at least, each shared token computed once.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def benchmark(options: argparse.Namespace, cases: Sequence[Case], folder: Path) 
         "model": describe_model(options),
         "workload": _workload_figures(options, cases, work),
         "machine": machine,
-        "engines": engine_figures(results, work=work, shape=shape, peak_flops=machine["peak_flops"]),
+        "engines": engine_figures(results, work=work, shape=shape, machine=machine),
         "skipped": skipped,
     }
 

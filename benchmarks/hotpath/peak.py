@@ -26,8 +26,8 @@ class Peak:
         torch.set_num_threads(settings.threads)
         self.device, self.dtype = torch.device(settings.device), getattr(torch, settings.dtype)
         shape = read_shape(Path(settings.model)) if settings.model else SHAPES[str(settings.shape)]
-        square, rows = (8192, 16384) if self.device.type == "cuda" else (4096, 4096)
-        own = [(rows, *sizes) for sizes in shape.matrices() if min(sizes) >= LEAST_WIDTH]
+        square, many = (8192, (16384,)) if self.device.type == "cuda" else (4096, (1024, 4096))
+        own = [(rows, *sizes) for rows in many for sizes in shape.matrices() if min(sizes) >= LEAST_WIDTH]
         self.sizes = [(square, square, square), *own] if own else [(1024, 1024, 1024)]
         self.note = json.dumps(self.sizes)
 

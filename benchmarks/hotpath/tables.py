@@ -18,17 +18,27 @@ from hotpath.shapes import Shape, Work
 __all__ = ["engine_figures", "machine_figures", "show", "write"]
 
 REFERENCE = "ours"
+HEADINGS = (
+    "claims/s",
+    "ours is faster",
+    "tokens computed",
+    "of best product",
+    "of square product",
+    "peak memory",
+    "most support differs",
+)
 
 
 def machine_figures(peak: Results) -> dict[str, Any]:
-    """Return what the machine can do: the best rate of each size over all repeats."""
+    """Return what the machine can do: the best rate of each size over all repeats; the first size is the square."""
     rates: dict[str, float] = {}
     for one in peak.runs:
         for size, rate in one.run.peak_flops.items():
             rates[size] = max(rate, rates.get(size, 0.0))
     return {
         "processor": _processor(),
-        "peak_flops": max(rates.values()) if rates else None,
+        "peak_flops": max(rates.values(), default=None),
+        "square_flops": next(iter(rates.values()), None),
         "peak_flops_by_size": rates,
         "failed": peak.failed,
     }
@@ -43,18 +53,18 @@ def _processor() -> str:
 
 
 def engine_figures(
-    results: Mapping[str, Results], *, work: Work, shape: Shape, peak_flops: float | None
+    results: Mapping[str, Results], *, work: Work, shape: Shape, machine: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
     """Return the figures of each engine, by name; an engine without a run has only its reason."""
     return {
         name: {"failed": one.failed or "no run"}
         if not one.runs
-        else _figures(one, results, flops=work.flops(shape), peak_flops=peak_flops)
+        else _figures(one, results, flops=work.flops(shape), machine=machine)
         for name, one in results.items()
     }
 
 
-def _figures(one: Results, results: Mapping[str, Results], *, flops: int, peak_flops: float | None) -> dict[str, Any]:
+def _figures(one: Results, results: Mapping[str, Results], *, flops: int, machine: Mapping[str, Any]) -> dict[str, Any]:
     run = one.runs[-1].run
     reference = results.get(REFERENCE)
     compared = reference.runs[-1].run.support if reference and reference.runs else None
@@ -69,7 +79,8 @@ def _figures(one: Results, results: Mapping[str, Results], *, flops: int, peak_f
         "ours_times_faster": one.seconds / reference.seconds if reference and reference.runs else None,
         "tokens_computed": run.tokens_computed,
         "unique_flops_per_second": rate,
-        "share_of_peak": rate / peak_flops if peak_flops else None,
+        "share_of_peak": rate / machine["peak_flops"] if machine["peak_flops"] else None,
+        "share_of_square": rate / machine["square_flops"] if machine["square_flops"] else None,
         "peak_bytes": max((r.peak_bytes for r in one.runs if r.peak_bytes is not None), default=None),
         "support_told": sum(value is not None for value in run.support),
         "largest_support_difference": _largest_difference(run.support, compared) if compared else None,
@@ -92,17 +103,16 @@ def show(result: Mapping[str, Any]) -> None:
     console.print(
         f"{model['name']} ({weights}), {model['dtype']}, {model['device']}, {model['threads']} threads; "
         f"{work['prompts']} prompts of {work['documents']} documents, {work['unique_tokens']:,} unique tokens of "
-        f"{work['asked_tokens']:,}; peak of matrix products "
-        + (f"{machine['peak_flops'] / 1e9:,.0f} GFLOP/s" if machine["peak_flops"] else "not measured"),
+        f"{work['asked_tokens']:,}",
         highlight=False,
     )
+    rates = [f"{size} {rate / 1e9:,.0f}" for size, rate in machine["peak_flops_by_size"].items()]
+    console.print("matrix products, GFLOP/s:", ", ".join(rates) or machine["failed"], highlight=False, markup=False)
     table = Table("engine")
-    for heading in (
-        "claims/s", "ours is faster", "tokens computed", "share of peak", "peak memory", "largest difference of support"
-    ):  # fmt: skip
+    for heading in HEADINGS:
         table.add_column(heading, justify="right")
     for name, one in result["engines"].items():
-        table.add_row(name, *(_row(one) if "seconds" in one else ["–"] * 6))
+        table.add_row(name, *(_row(one) if "seconds" in one else ["–"] * 7))
     console.print(table)
     for name, one in result["engines"].items():
         console.print(f"{name}: {one['failed'] or one['note']}", highlight=False, markup=False)
@@ -122,6 +132,7 @@ def _row(one: Mapping[str, Any]) -> list[str]:
         number("ours_times_faster", ".2f") + " ×",
         number("tokens_computed", ",d", 1),
         number("share_of_peak", ".1%"),
+        number("share_of_square", ".1%"),
         number("peak_bytes", ",.0f", 1 / 2**20) + " MiB",
         number("largest_support_difference", ".1e"),
     ]
