@@ -6,6 +6,7 @@
 #   benchmarks/gpu.sh --toy [OUT]    the same steps on a CPU at toy size, to see that they run
 #
 # PYTHON names the interpreter (default: python3); the project is installed into it where it is missing.
+# ATTENTION lists the implementations to measure (default: all).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-python3}
@@ -26,7 +27,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,power.limit --
 "$python" -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())" >"$out/torch.txt"
 
 status=0
-for attention in segments varlen flex masked; do
+for attention in ${ATTENTION:-segments varlen flex masked}; do
     left_s=$((limit_s - $(date +%s) + began))
     if [ "$left_s" -lt 20 ]; then
         echo "attention $attention: not measured, the time is over"

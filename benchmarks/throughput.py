@@ -45,6 +45,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--batch-sizes", default="4,8,32", help="among which padded generation chooses the best")
     parser.add_argument("--vllm-python", metavar="PATH", help="an interpreter that has vllm; else this one, if it has")
+    parser.add_argument("--vllm-block-size", type=int, metavar="TOKENS", help="its own choice without")
     parser.add_argument("--llama-server", metavar="PATH|URL", help="llama.cpp's server; with a PATH goes --gguf")
     parser.add_argument("--gguf", type=Path, help="the model for llama.cpp's server: same shape, its own precision")
     return parser.parse_args()
@@ -72,6 +73,7 @@ def choose(options: argparse.Namespace, settings: Settings) -> tuple[dict[str, t
                 skipped[name] = "it is not installed here, and --vllm-python names no interpreter that has it"
                 continue
             interpreter = options.vllm_python or interpreter
+            own = replace(own, block_size=options.vllm_block_size)
         if name == "llama.cpp":
             if not options.llama_server:
                 skipped[name] = "--llama-server names no program and no URL"

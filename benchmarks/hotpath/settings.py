@@ -29,6 +29,8 @@ class Settings:
     attention: str | None = None
     batch_sizes: tuple[int, ...] = (4, 8, 32)
     """Among which padded generation chooses."""
+    block_size: int | None = None
+    """Of vLLM's cache, in tokens: only whole blocks are shared."""
     server: str | None = None
     """A program or URL of llama.cpp's server."""
     max_seconds: float | None = None

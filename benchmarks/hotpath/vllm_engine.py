@@ -42,12 +42,14 @@ class Vllm:
             enable_prefix_caching=True,
             max_model_len=max(map(len, self.ids)) + 1,
             seed=settings.seed,
+            **({"block_size": settings.block_size} if settings.block_size else {}),
             **({"gpu_memory_utilization": 0.5} if settings.device.startswith("cuda") else {}),
         )
         self.sampling = vllm.SamplingParams(
             max_tokens=1, temperature=0.0, detokenize=False, logprob_token_ids=[settings.yes, settings.no]
         )
-        self.note = f"vllm {vllm.__version__}, torch {torch.__version__}, prefix caching, token ids given"
+        block = self.model.llm_engine.vllm_config.cache_config.block_size
+        self.note = f"vllm {vllm.__version__}, torch {torch.__version__}, prefixes cached in blocks of {block} tokens"
 
     def warm(self) -> None:
         """Score a few prompts."""
