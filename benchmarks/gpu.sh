@@ -6,7 +6,7 @@
 #   benchmarks/gpu.sh --toy [OUT]    the same steps on a CPU at toy size, to see that they run
 #
 # PYTHON names the interpreter (default: python3); the project is installed into it where it is missing.
-# ATTENTION lists the implementations to measure (default: all).
+# ATTENTION lists the implementations to measure (default: all that the engine knows).
 set -u
 cd "$(dirname "$0")/.." || exit 1
 python=${PYTHON:-python3}
@@ -26,8 +26,10 @@ mkdir -p "$out"
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,power.limit --format=csv >"$out/machine.csv" 2>/dev/null
 "$python" -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())" >"$out/torch.txt"
 
+attentions=${ATTENTION:-$("$python" -c "from minicheck_eval.engine.attention import ATTENTIONS; print(*ATTENTIONS)")}
+
 status=0
-for attention in ${ATTENTION:-segments varlen flex masked}; do
+for attention in $attentions; do
     left_s=$((limit_s - $(date +%s) + began))
     if [ "$left_s" -lt 20 ]; then
         echo "attention $attention: not measured, the time is over"

@@ -40,7 +40,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget", type=int, metavar="TOKENS", help="of one pass of our engine; its own choice without"
     )
-    parser.add_argument("--attention", metavar="NAME", help="of our engine: segments, masked, flex or varlen")
+    parser.add_argument("--attention", metavar="NAME", help="of our engine; its own choice without")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, metavar="FILE", help="write all figures as JSON")
 

@@ -24,37 +24,26 @@ __all__ = ["OneByOne", "Ours", "Padded", "Stream"]
 
 WARM_UP_PROMPTS = 6
 TUNING_PROMPTS = 32
+PLANNED_TOKENS = 4096
+"""For timing the planning where the engine chooses its budget: what a plan takes hardly depends on it."""
 DOCUMENTS_PER_BATCH = 64
 """Of a stream: enough for full passes, few enough to be forgotten soon."""
 
 
 class _TorchEngine:
-    """A model, and a count of the positions that it embeds."""
+    """A model, and what is told of every engine that runs on torch."""
 
     def __init__(self, settings: Settings) -> None:
         torch.set_num_threads(settings.threads)
         self.settings = settings
         self.model = load(settings)
         self.note = f"transformers {transformers.__version__}, torch {torch.__version__}"
-        self.computed = 0
-        self.model.get_input_embeddings().register_forward_hook(self._count)
-
-    def _count(self, _module: Any, inputs: tuple[Any, ...], _output: Any) -> None:
-        self.computed += inputs[0].numel()
 
     def peak_bytes(self) -> int | None:
         """Return the peak of the device's memory, on a CPU that of the process."""
         if self.settings.device.startswith("cuda"):
             return int(torch.cuda.max_memory_allocated())
         return peak_resident_bytes()
-
-    def timed(self, work: Callable[[], list[float | None]], **more: Any) -> Run:
-        """Run once; reading the answers has waited for the device."""
-        self.computed = 0
-        began = time.perf_counter()
-        support = work()
-        seconds = time.perf_counter() - began
-        return Run(seconds, support, self.computed, prompts=len(support), **more)
 
 
 class _Backend(_TorchEngine):
@@ -64,7 +53,7 @@ class _Backend(_TorchEngine):
         super().__init__(settings)
         self.tokenizer = PromptTokenizer(Path(settings.tokenizer))
         self.window = self.model.config.max_position_embeddings
-        chosen = {"attention": settings.attention} if settings.attention else {}
+        chosen: dict[str, Any] = {"attention": settings.attention} if settings.attention else {}
         self.backend = LocalBackend(
             self.model,
             self.tokenizer,
@@ -91,12 +80,16 @@ class Ours(_Backend):
 
     def run(self) -> Run:
         """Score all prompts, and tokenise and plan once more to see what that takes."""
-        run = self.timed(lambda: [_support(one) for one in self.backend.score(self.prompts)])
+        before = self.backend.usage.computed_tokens
+        began = time.perf_counter()
+        scores = self.backend.score(self.prompts)
+        seconds = time.perf_counter() - began
+        computed = self.backend.usage.computed_tokens - before
         began = time.perf_counter()
         encoded = self.tokenizer.encode(self.prompts)
-        plan(encoded, budget_tokens=self.settings.budget or 1024, window_tokens=self.window)
-        seconds = time.perf_counter() - began
-        return Run(run.seconds, run.support, run.tokens_computed, seconds, run.prompts)
+        plan(encoded, budget_tokens=self.settings.budget or PLANNED_TOKENS, window_tokens=self.window)
+        prepare_seconds = time.perf_counter() - began
+        return Run(seconds, [_support(one) for one in scores], computed, prepare_seconds, len(scores))
 
 
 def _support(one: Score | Failure) -> float | None:
@@ -118,22 +111,35 @@ class Stream(_Backend):
 
     def run(self) -> Run:
         """Stream all prompts, or those for which there is time."""
-        self.computed, done = 0, 0
+        before, done = self.backend.usage.computed_tokens, 0
         began = time.perf_counter()
         most = self.settings.max_seconds or float("inf")
         enough = (batch for batch in self.workload.batches(DOCUMENTS_PER_BATCH) if time.perf_counter() - began < most)
         for scores in self.backend.stream(enough):
             done += len(scores)
-        return Run(time.perf_counter() - began, [], self.computed, prompts=done)
+        seconds = time.perf_counter() - began
+        return Run(seconds, [], self.backend.usage.computed_tokens - before, prompts=done)
 
 
 class _IdsEngine(_TorchEngine):
-    """An engine that is given token ids, so that it does not pay for tokenising."""
+    """An engine that is given token ids, so that it does not pay for tokenising; positions it embeds are counted."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         ids = json.loads(Path(settings.workload).read_text(encoding="utf-8"))["ids"]
         self.ids: list[torch.Tensor] = [torch.tensor(one) for one in ids]
+        self.embedded = 0
+        self.model.get_input_embeddings().register_forward_hook(self._count)
+
+    def _count(self, _module: Any, inputs: tuple[Any, ...], _output: Any) -> None:
+        self.embedded += inputs[0].numel()
+
+    def timed(self, work: Callable[[], list[float | None]]) -> Run:
+        """Run once; reading the answers has waited for the device."""
+        self.embedded = 0
+        began = time.perf_counter()
+        support = work()
+        return Run(time.perf_counter() - began, support, self.embedded, prompts=len(support))
 
     def yes(self, logits: torch.Tensor) -> list[float]:
         """Return P(yes) by the softmax over the whole vocabulary."""

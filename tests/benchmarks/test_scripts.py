@@ -128,13 +128,15 @@ def test_scaling_measures_each_point_and_draws_them(tmp_path):
 
 def test_gpu_script_runs_at_toy_size(tmp_path):
     """Each implementation of attention leaves its file, with figures or with the reason why it cannot run here."""
-    environment = {**os.environ, "PYTHON": sys.executable, "ATTENTION": "segments varlen"}
+    environment = {**os.environ, "PYTHON": sys.executable, "ATTENTION": "segments unheard-of"}
     command = ["sh", str(BENCHMARKS / "gpu.sh"), "--toy", str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     found = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
-    assert {"segments", "varlen"} == set(found), done.stderr
+    assert {"segments", "unheard-of"} == set(found), done.stderr
     ours = found["segments"]["engines"]["ours"]
     assert ours["failed"] is None, ours
     assert "attention segments" in ours["note"]
+    assert "unheard-of" in found["unheard-of"]["engines"]["ours"]["failed"]
+    assert 1 == done.returncode
     assert found["segments"]["machine"]["peak_flops"] > 0
     assert (tmp_path / "torch.txt").read_text()
