@@ -25,10 +25,12 @@ class EngineFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A run, and the most memory that the engine's process had held until then."""
+    """A run, the most memory that the engine's process had held until then, and what its threads spent on the run."""
 
     run: Run
     peak_bytes: int | None
+    processor_seconds: float = 0.0
+    """Over all cores of this process; much less than seconds × threads tells of busy neighbours."""
 
 
 def environment(threads: int) -> dict[str, str]:
@@ -62,7 +64,7 @@ class EngineProcess:
     def run(self) -> Measured:
         """Run all of the work once."""
         answer = self._ask("run")
-        return Measured(Run(**answer["run"]), answer["peak_bytes"])
+        return Measured(Run(**answer["run"]), answer["peak_bytes"], answer["processor_seconds"])
 
     def close(self) -> None:
         """End the engine and all that it has started."""

@@ -75,6 +75,7 @@ def _figures(one: Results, results: Mapping[str, Results], *, flops: int, machin
         "failed": one.failed,
         "seconds": [r.run.seconds for r in one.runs],
         "median_seconds": one.seconds,
+        "processor_seconds": [r.processor_seconds for r in one.runs],
         "claims_per_second": run.prompts / one.seconds,
         "ours_times_faster": one.seconds / reference.seconds if reference and reference.runs else None,
         "tokens_computed": run.tokens_computed,

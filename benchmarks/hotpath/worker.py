@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
@@ -24,8 +25,10 @@ def main() -> None:
         engine.warm()
         _reply(replies, note=engine.note)
         for _ in sys.stdin:
+            before = time.process_time()
             run = engine.run()
-            _reply(replies, run=asdict(run), peak_bytes=engine.peak_bytes())
+            spent = time.process_time() - before
+            _reply(replies, run=asdict(run), peak_bytes=engine.peak_bytes(), processor_seconds=spent)
     except Exception as error:  # noqa: BLE001 - whatever ends an engine is told to whoever waits
         traceback.print_exc()
         _reply(replies, failed=f"{type(error).__name__}: {error}")
