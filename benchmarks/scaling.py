@@ -18,7 +18,7 @@ from typing import Any
 
 from hotpath.arguments import add_model_options, common_settings, describe_model
 from hotpath.curves import plot, show
-from hotpath.processes import EngineFailed, EngineProcess
+from hotpath.processes import EngineFailed, EngineProcess, close_engines_on_termination
 from hotpath.settings import Settings
 from hotpath.tables import write
 from hotpath.workloads import Synthetic
@@ -102,6 +102,7 @@ def _numbers(text: str) -> list[int]:
 def main() -> None:
     """Measure all points, print the table, write the JSON and draw the curves."""
     options = parse()
+    close_engines_on_termination()
     measured = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -23,7 +23,7 @@ from typing import Any
 
 from hotpath.arguments import add_model_options, common_settings, describe_model, shape_of, span
 from hotpath.measure import measure
-from hotpath.processes import environment
+from hotpath.processes import close_engines_on_termination, environment
 from hotpath.settings import Settings
 from hotpath.shapes import Work, unique_work
 from hotpath.tables import engine_figures, machine_figures, show, write
@@ -136,6 +136,7 @@ def _workload_figures(options: argparse.Namespace, cases: Sequence[Case], work: 
 def main() -> None:
     """Measure, print the table and write the JSON; the exit status is 1 where an engine failed."""
     options = parse()
+    close_engines_on_termination()
     with tempfile.TemporaryDirectory() as folder:
         result = benchmark(options, read_workload(options), Path(folder))
     show(result)

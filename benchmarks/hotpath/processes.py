@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from hotpath.settings import Run, Settings
 
-__all__ = ["EngineFailed", "EngineProcess", "Measured", "environment"]
+__all__ = ["EngineFailed", "EngineProcess", "Measured", "close_engines_on_termination", "environment"]
 
 BENCHMARKS = Path(__file__).parents[1]
 
@@ -37,6 +37,11 @@ def environment(threads: int) -> dict[str, str]:
     """Return the environment of an engine: it finds these modules and keeps to its threads."""
     path = os.pathsep.join([str(BENCHMARKS), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "TOKENIZERS_PARALLELISM": "true"}
+
+
+def close_engines_on_termination() -> None:
+    """Let a SIGTERM to this program, as `timeout` sends it, leave its `with` statements: engines hold a device."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 class EngineProcess:
