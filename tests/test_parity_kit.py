@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from minicheck_eval import judge as door
 from minicheck_eval.judge import open_judge
-from minicheck_eval.manifest import Located, load_manifest
 from minicheck_eval.parity import PRESETS, Parity
 
 pytestmark = pytest.mark.shared
@@ -32,23 +30,15 @@ def expected(shared):
 
 
 @pytest.fixture
-def open_tiny(shared, expected, monkeypatch):
-    """The real door, with the tiny model in place of the embedded judge's."""
-    manifest = load_manifest("minicheck-nano").manifest
-    user = expected["user_prompt_template"].replace("[DOCUMENT]", "{document}").replace("[CLAIM]", "{claim}")
-    before, after = user.split(" {claim}")
-    prefix = f"<s><|im_start|>system\n{expected['system_prompt']}<|im_end|>\n<|im_start|>user\n{before}"
-    parts = {
-        "prompt": {"prefix": prefix, "suffix": f" {{claim}}{after}<|im_end|>\n<|im_start|>assistant\n"},
-        "labels": {"yes": ["Yes", "yes", "YES"]},
-        "limits": {"window_tokens": 32768, "chunk_tokens": 32468},
-        "decision": {"threshold": 0.5},
-    }
-    changed = {key: getattr(manifest, key).model_copy(update=values) for key, values in parts.items()}
-    tiny = Located(manifest.model_copy(update={**changed, "canaries": []}), shared / "parity" / "tiny-internlm2")
-    monkeypatch.setattr(door, "load_manifest", lambda _: tiny)
-    monkeypatch.setattr(door, "ensure_weights", lambda located: located.folder)
-    return lambda parity: open_judge("tiny", parity=parity, dtype="float32", device="cpu")
+def open_tiny(shared):
+    folder = shared / "parity" / "tiny-internlm2"
+
+    def opened(parity):
+        # A folder has no published numbers to ask for by name; the habits behind them can be asked for one by one.
+        habits = PRESETS["published"] if parity == "published" else parity
+        return open_judge(str(folder), parity=habits, dtype="float32", device="cpu")
+
+    return opened
 
 
 def check(judge, expected, mode, variant, pairs):

@@ -10,7 +10,7 @@ from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.identity import JudgeIdentity
-from minicheck_eval.judge import Judge
+from minicheck_eval.judge import Judge, open_judge
 from minicheck_eval.parity import resolve
 from minicheck_eval.scoring import PromptTemplate
 from minicheck_eval.text import ReferenceChunking, ReferenceRules
@@ -84,3 +84,19 @@ def test_scores_are_the_references(kit, config):
         assert wanted["label"] == label, pair["id"]
         assert wanted["max_support_prob"] == pytest.approx(support, abs=1e-5), pair["id"]
         assert wanted["support_prob_per_chunk"] == pytest.approx(by_chunk, abs=1e-5), pair["id"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_folder_is_the_judge(shared, name):
+    """Opened as a folder, with the settings of its published relative, the model scores as the reference does."""
+    folder = shared / "parity" / name
+    expected = json.loads((folder / "expected.json").read_text())
+    judge = open_judge(str(folder), parity="reference", dtype="float32", device="cpu")
+    results = expected["results"]["default"]
+    pairs = [pair for pair in expected["pairs"] if "raises" not in results[pair["id"]]]
+    assert 30 <= len(pairs)
+    scores = judge.score([pair["doc"] for pair in pairs], [pair["claim"] for pair in pairs])
+    for pair, label, support in zip(pairs, scores.pred_label, scores.max_support_prob, strict=True):
+        wanted = results[pair["id"]]
+        assert wanted["label"] == label, pair["id"]
+        assert wanted["max_support_prob"] == pytest.approx(support, abs=1e-5), pair["id"]

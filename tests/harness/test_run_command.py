@@ -26,11 +26,11 @@ def opened(monkeypatch, fake_judge, make_identity):
     """Put a fake behind the door, and list how it was opened."""
     opened = []
 
-    def open_judge(name, *, threshold=None, chunk_tokens=None, parity=None):
+    def open_judge(name, *, threshold=None, chunk_tokens=None, parity=None, **_):
         opened.append((name, threshold, chunk_tokens, parity))
         return Judge(fake_judge(), make_identity(judge=name, threshold=threshold or 0.5))
 
-    def identity_without_weights(name, *, threshold=None, chunk_tokens=None, parity=None):
+    def identity_without_weights(name, *, threshold=None, chunk_tokens=None, parity=None, **_):
         return make_identity(judge=name, threshold=threshold or 0.5, backend="", dtype="")
 
     monkeypatch.setattr(door, "open_judge", open_judge)
