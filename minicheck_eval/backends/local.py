@@ -8,15 +8,14 @@ from contextlib import closing
 from typing import Any
 
 import torch
-import transformers
 
+from minicheck_eval.backends.local_results import answers, library_name, translated
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.engine.attention import AttentionKind
-from minicheck_eval.engine.execute import Executor, PassTooLargeError, Unscored
+from minicheck_eval.engine.execute import Executor
 from minicheck_eval.engine.plan import Pass
 from minicheck_eval.engine.reading import Reading, read
 from minicheck_eval.engine.run import TreeModel
-from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, Prompt, Score, Usage
 
 __all__ = ["LocalBackend"]
@@ -55,7 +54,7 @@ class LocalBackend:
     @property
     def name(self) -> str:
         """Name the library that runs the model, and its version."""
-        return f"transformers {transformers.__version__} torch {torch.__version__}"
+        return library_name()
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, as plain text."""
@@ -63,12 +62,12 @@ class LocalBackend:
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""
-        return _answers(self._executor.score(self._tokenizer.encode(prompts)))
+        return answers(self._executor.score(self._tokenizer.encode(prompts)))
 
     def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch; the next ones are tokenised and planned while the model works on one."""
         with closing(self._executor.stream(self._tokenizer.encode(batch) for batch in batches)) as results:
-            yield from map(_answers, results)
+            yield from map(answers, results)
 
     @property
     def usage(self) -> Usage:
@@ -76,15 +75,10 @@ class LocalBackend:
         return self._executor.usage
 
     def _run(self, one: Pass) -> list[Score | Failure]:
-        try:
-            return self._scores(read(self._model.logits(one), self._yes, self._no, top5=self._top5_rule))
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise PassTooLargeError(str(error)) from error
-        except RuntimeError as error:
-            # On a CPU PyTorch says so in words alone.
-            if "not enough memory" in str(error) or "can't allocate memory" in str(error):
-                raise PassTooLargeError(str(error)) from error
-            raise BackendError(f"the model failed on a pass of {one.tokens} tokens: {error}") from error
+        with translated(one.tokens):
+            # Of a model on several devices the last part may not be where the first is.
+            logits = self._model.logits(one).to(self._yes.device)
+            return self._scores(read(logits, self._yes, self._no, top5=self._top5_rule))
 
     def _scores(self, found: Reading) -> list[Score | Failure]:
         scores: list[Score | Failure] = []
@@ -95,7 +89,3 @@ class LocalBackend:
             else:
                 scores.append(Failure("not_a_number", f"the model gave P(yes) = {yes} in {self.dtype}"))
         return scores
-
-
-def _answers(results: Sequence[Score | Failure | Unscored]) -> list[Score | Failure]:
-    return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]

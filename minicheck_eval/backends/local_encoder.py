@@ -8,14 +8,12 @@ from contextlib import closing
 from typing import Any
 
 import torch
-import transformers
 
+from minicheck_eval.backends.local_results import answers, library_name, translated
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.engine.batches import Batch, BatchExecutor
 from minicheck_eval.engine.encode import Family, run_batch
-from minicheck_eval.engine.execute import PassTooLargeError, Unscored
 from minicheck_eval.engine.plan import TokenPrompt
-from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, Prompt, Score, Usage
 
 __all__ = ["EncoderBackend"]
@@ -54,7 +52,7 @@ class EncoderBackend:
     @property
     def name(self) -> str:
         """Name the library that runs the model, and its version."""
-        return f"transformers {transformers.__version__} torch {torch.__version__}"
+        return library_name()
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, as plain text."""
@@ -62,12 +60,12 @@ class EncoderBackend:
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""
-        return _answers(self._executor.score(self._encode(prompts)))
+        return answers(self._executor.score(self._encode(prompts)))
 
     def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch; the next ones are tokenised while the model works, and small ones go together."""
         with closing(self._executor.stream(map(self._encode, batches))) as results:
-            yield from map(_answers, results)
+            yield from map(answers, results)
 
     @property
     def usage(self) -> Usage:
@@ -85,22 +83,11 @@ class EncoderBackend:
         return ids
 
     def _run(self, batch: Batch) -> list[Score | Failure]:
-        try:
-            answers = run_batch(self._model, batch, family=self._family, labels=self._labels)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise PassTooLargeError(str(error)) from error
-        except (RuntimeError, IndexError) as error:
-            # On a CPU PyTorch says so in words alone; an index error is a token that the model does not know.
-            if "not enough memory" in str(error) or "can't allocate memory" in str(error):
-                raise PassTooLargeError(str(error)) from error
-            raise BackendError(f"the model failed on a batch of {batch.tokens} tokens: {error}") from error
-        return [self._score(*answer) for answer in answers]
+        with translated(batch.tokens):
+            found = run_batch(self._model, batch, family=self._family, labels=self._labels)
+        return [self._score(*answer) for answer in found]
 
     def _score(self, support: float, refute: float) -> Score | Failure:
         if math.isfinite(support) and math.isfinite(refute):
             return Score(support, refute, "supported" if support > refute else "unsupported")
         return Failure("not_a_number", f"the model gave P(supported) = {support} in {self.dtype}")
-
-
-def _answers(results: Sequence[Score | Failure | Unscored]) -> list[Score | Failure]:
-    return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]
