@@ -16,6 +16,7 @@ from minicheck_eval.engine.execute import Executor
 from minicheck_eval.engine.plan import Pass
 from minicheck_eval.engine.reading import Reading, read
 from minicheck_eval.engine.run import TreeModel
+from minicheck_eval.engine.side_by_side import SideBySide
 from minicheck_eval.scoring import Failure, Prompt, Score, Usage
 
 __all__ = ["LocalBackend"]
@@ -42,8 +43,13 @@ class LocalBackend:
     ) -> None:
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.window_tokens = window_tokens
-        budget_tokens = budget_tokens or (4096 if model.device.type == "cpu" else 16384)
-        self._executor = Executor(self._run, budget_tokens=budget_tokens, window_tokens=window_tokens)
+        on_cpu = model.device.type == "cpu"
+        self._executor = Executor(
+            self._run,
+            budget_tokens=budget_tokens or (2048 if on_cpu else 16384),
+            window_tokens=window_tokens,
+            over_passes=SideBySide() if on_cpu else map,
+        )
         self._tokenizer = tokenizer
         self._top5_rule = top5_rule
         yes_ids = tokenizer.ids_of_word("yes") if top5_rule else [tokenizer.token_id(text) for text in yes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from minicheck_eval.engine.ahead import run_ahead
 from minicheck_eval.engine.plan import Pass, Plan, TokenPrompt, plan
@@ -32,11 +32,19 @@ class Executor(Generic[Result]):
     """Runs prompts through `run`, which takes a pass and returns one result for each of its leaves.
 
     A pass for which `run` raises `PassTooLargeError` is split and tried again, and the smaller budget is kept for all
-    that follows; a single prompt that does not fit fails alone.
+    that follows; a single prompt that does not fit fails alone.  `over_passes` is a map: it may run several at once.
     """
 
-    def __init__(self, run: Callable[[Pass], Sequence[Result]], *, budget_tokens: int, window_tokens: int) -> None:
+    def __init__(
+        self,
+        run: Callable[[Pass], Sequence[Result]],
+        *,
+        budget_tokens: int,
+        window_tokens: int,
+        over_passes: Callable[..., Iterable[Any]] = map,
+    ) -> None:
         self._run = run
+        self._over_passes = over_passes
         self.budget_tokens = budget_tokens
         self._window_tokens = window_tokens
         self.usage = Usage()
@@ -78,17 +86,24 @@ class Executor(Generic[Result]):
         for k in planned.too_long:
             message = f"{len(prompts[places[k]])} tokens; the judge's window holds {self._window_tokens}"
             results[places[k]] = Unscored("too_long", message)
-        for number, one in enumerate(planned.passes):
+        tried = self._over_passes(self._try, planned.passes)
+        for number, (one, outcome) in enumerate(zip(planned.passes, tried, strict=True)):
             found: Sequence[Result | Unscored]
-            try:
-                found = self._run(one)
-            except PassTooLargeError as error:
-                if len(one.leaves) > 1:
-                    self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
-                    rest = planned.passes[number:]
-                    return sorted(places[k] for later in rest for leaf in later.leaves for k in leaf.prompts)
-                found = [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {error}")]
+            if not isinstance(outcome, PassTooLargeError):
+                found = outcome
+            elif len(one.leaves) > 1:
+                self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
+                rest = planned.passes[number:]
+                return sorted(places[k] for later in rest for leaf in later.leaves for k in leaf.prompts)
+            else:
+                found = [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {outcome}")]
             self.usage = self.usage.plus(computed_tokens=one.tokens)
             for leaf, result in zip(one.leaves, found, strict=True):
                 results.update(dict.fromkeys((places[k] for k in leaf.prompts), result))
         return []
+
+    def _try(self, one: Pass) -> Sequence[Result] | PassTooLargeError:
+        try:
+            return self._run(one)
+        except PassTooLargeError as error:
+            return error

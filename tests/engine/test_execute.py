@@ -1,3 +1,5 @@
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -76,6 +78,16 @@ def test_a_stream_gives_each_batch_its_answers(batches, budget, memory):
     found = list(executor.stream(iter(batches)))
     assert [Executor(Device(memory), budget_tokens=1, window_tokens=16).score(batch) for batch in batches] == found
     assert sum(map(len, batches)) == executor.usage.prompts
+
+
+@given(prompts, st.integers(1, 60), st.integers(1, 60))
+@settings(deadline=None)
+def test_passes_may_run_side_by_side(asked, budget, memory):
+    """Threads change neither an answer nor its place, also where passes had to be split."""
+    expected = Executor(Device(memory), budget_tokens=budget, window_tokens=16).score(asked)
+    with ThreadPoolExecutor(3) as pool:
+        several = Executor(Device(memory), budget_tokens=budget, window_tokens=16, over_passes=pool.map)
+        assert expected == several.score(asked)
 
 
 def test_a_stream_holds_few_batches():
