@@ -143,18 +143,10 @@ def open_judge(
         _check_canaries(settings.located, backend)
     if recheck:
         backend = _rechecking(backend, settings)
-    evaluator = FactCheckingEvaluator(
-        backend,
-        template=replace(settings.located.manifest.template, paste_claim=settings.parity.paste_claim),
-        chunk_tokens=settings.chunk_tokens,
-        decision=settings.decision,
-        split_claims=settings.split_claims,
-        rules=settings.rules,
-    )
     # What was fetched just now has digests that were not known before.
     digests = known_digests(settings.located)
     identity = replace(settings.identity, backend=backend.name, dtype=backend.dtype, digests=digests)
-    return Judge(identity=identity, evaluator=evaluator)
+    return Judge(identity=identity, evaluator=_evaluator(backend, settings))
 
 
 def identity_without_weights(
@@ -177,6 +169,17 @@ def identity_without_weights(
         parity=parity,
         recheck=recheck,
     ).identity
+
+
+def _evaluator(backend: Backend, settings: Settings) -> FactCheckingEvaluator:
+    return FactCheckingEvaluator(
+        backend,
+        template=replace(settings.located.manifest.template, paste_claim=settings.parity.paste_claim),
+        chunk_tokens=settings.chunk_tokens,
+        decision=settings.decision,
+        split_claims=settings.split_claims,
+        rules=settings.rules,
+    )
 
 
 def _open_backend(settings: Settings) -> Backend:

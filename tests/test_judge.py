@@ -136,3 +136,25 @@ def test_embedded_judge_calls_a_claim_beyond_its_window_invalid(nano):
     assert Outcome.INVALID is response.outcome
     assert "too_long" == response.metadata["claims"][0]["reason"]
     assert "2048" in response.metadata["claims"][0]["detail"]
+
+
+def test_a_second_look_decides_what_is_near_the_threshold(nano):
+    """In bfloat16 with a second look every claim gets the verdict that float32 gives it alone."""
+    from minicheck_eval.backends.probes import probes
+
+    exact = nano.evaluator.backend
+    judge = door.open_judge("minicheck-nano", dtype="bfloat16", recheck=True)
+    assert "rechecked in float32 within" in judge.identity.backend
+    assert ("bfloat16", True) == (judge.identity.dtype, judge.identity.recheck)
+    prompts = probes(judge.evaluator.template)
+    alone = [exact.score([prompt])[0].support for prompt in prompts]
+    border = sorted(alone)[len(alone) // 2]
+    near = door.open_judge("minicheck-nano", dtype="bfloat16", recheck=True, threshold=border - 1e-4)
+    together = [score.support for score in near.evaluator.backend.score(prompts)]
+    assert [support > border - 1e-4 for support in alone] == [support > border - 1e-4 for support in together]
+
+
+def test_a_mean_cannot_be_looked_at_twice():
+    """A second look is at single claims, so that a mean over claims is refused."""
+    with pytest.raises(BadInput, match="mean"):
+        door.open_judge("minicheck-nano", recheck=True, claim_aggregation="mean")

