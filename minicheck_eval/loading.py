@@ -50,17 +50,18 @@ def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: i
                 hint="correct [labels] in the manifest, or choose the tokenizer.json of this model",
             )
     window = manifest.limits.window_tokens
-    (empty,) = tokenizer.encode([manifest.template.fill("", "")])
-    room = window - len(empty)
+    # Counted as the evaluator counts it, so that what is let through here is not refused there.
+    frame = sum(tokenizer.count(manifest.template.own_text))
+    room = window - frame
     if room <= 1:
         raise ManifestError(
-            f"the window of {manifest.name} has {window} tokens, and its prompt alone {len(empty)}",
+            f"the window of {manifest.name} has {window} tokens, and its prompt alone {frame}",
             hint="no document fits: raise window_tokens as far as the model goes, or shorten the prompt",
         )
     if not 1 <= chunk_tokens <= room:
         raise BadInput(
             f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {window} tokens, the prompt around "
-            f"them {len(empty)}",
+            f"them {frame}",
             hint=f"choose chunk_tokens from 1 to {room}, and leave room for the claim",
         )
 

@@ -135,6 +135,12 @@ class Usage:
         """Return the sum."""
         return Usage(self.prompts + prompts, self.asked_tokens + asked_tokens, self.computed_tokens + computed_tokens)
 
+    def minus(self, before: Usage) -> Usage:
+        """Return what came after `before`."""
+        return self.plus(
+            prompts=-before.prompts, asked_tokens=-before.asked_tokens, computed_tokens=-before.computed_tokens
+        )
+
 
 class Backend(Protocol):
     """What runs a model."""

@@ -49,7 +49,8 @@ class Settings:
             raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
         if claim_aggregation not in (None, "min", "mean"):
             raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
-        if recheck and claim_aggregation == "mean":
+        aggregation = claim_aggregation or manifest.decision.claim_aggregation
+        if recheck and aggregation == "mean":
             raise BadInput(
                 "recheck looks at single claims, and the mean is over many", hint="choose dtype float32 in its place"
             )
@@ -67,7 +68,7 @@ class Settings:
                 # The package takes whatever is no yes for a no.
                 least_mass=0.0 if habits.top5_rule else manifest.decision.least_mass,
                 chunk_aggregation=manifest.decision.chunk_aggregation,
-                claim_aggregation=claim_aggregation or manifest.decision.claim_aggregation,
+                claim_aggregation=aggregation,
             ),
             chunk_tokens=usual if chunk_tokens is None else chunk_tokens,
             split_claims=split_claims and not habits.whole_claims,

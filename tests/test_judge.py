@@ -139,19 +139,21 @@ def test_embedded_judge_calls_a_claim_beyond_its_window_invalid(nano):
 
 
 def test_a_second_look_decides_what_is_near_the_threshold(nano):
-    """In bfloat16 with a second look every claim gets the verdict that float32 gives it alone."""
-    from minicheck_eval.backends.probes import probes
-
-    exact = nano.evaluator.backend
-    judge = door.open_judge("minicheck-nano", dtype="bfloat16", recheck=True)
+    """Where bfloat16 among neighbours gives another verdict than float32 alone, the second look gives float32's."""
+    documents = ["The tower was built in 1889 and is 330 metres high.", "Bread needs flour, water, salt and yeast."]
+    claims = ["The tower is a bridge.", "The tower is taller than 300 metres.", "Bread needs sugar.", "Salt is needed."]
+    exact, fast = nano.evaluator.backend, door.open_judge("minicheck-nano", dtype="bfloat16").evaluator.backend
+    prompts = [nano.evaluator.template.fill(document, claim) for document in documents for claim in claims]
+    alone = [exact.score([prompt])[0].support for prompt in prompts]
+    together = [score.support for score in fast.score(prompts)]
+    moved = max(range(len(prompts)), key=lambda i: abs(alone[i] - together[i]) * (0.05 < alone[i] < 0.95))
+    border = (alone[moved] + together[moved]) / 2
+    assert (alone[moved] > border) != (together[moved] > border)
+    judge = door.open_judge("minicheck-nano", dtype="bfloat16", recheck=True, threshold=border)
     assert "rechecked in float32 within" in judge.identity.backend
     assert ("bfloat16", True) == (judge.identity.dtype, judge.identity.recheck)
-    prompts = probes(judge.evaluator.template)
-    alone = [exact.score([prompt])[0].support for prompt in prompts]
-    border = sorted(alone)[len(alone) // 2]
-    near = door.open_judge("minicheck-nano", dtype="bfloat16", recheck=True, threshold=border - 1e-4)
-    together = [score.support for score in near.evaluator.backend.score(prompts)]
-    assert [support > border - 1e-4 for support in alone] == [support > border - 1e-4 for support in together]
+    twice = [score.support for score in judge.evaluator.backend.score(prompts)]
+    assert [support > border for support in alone] == [support > border for support in twice]
 
 
 def test_a_mean_cannot_be_looked_at_twice():

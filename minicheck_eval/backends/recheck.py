@@ -18,7 +18,14 @@ __all__ = ["RecheckingBackend", "measure_noise"]
 SAFETY = 4.0
 """The band is so many times the largest difference seen, since other prompts may differ more."""
 
-LEAST_NOISE = 1e-4
+LEAST_NOISE = {"float32": 1e-4}
+"""By number format, whatever the probes say; see below for the others."""
+
+COARSE_NOISE = 0.02
+"""About what the last bit of a bfloat16 or float16 logit is worth."""
+
+DIGITS = 1e-4
+"""Nearer to 0 or 1 than this a probability says nothing about the noise of its log-odds."""
 
 
 class RecheckingBackend:
@@ -28,7 +35,9 @@ class RecheckingBackend:
         self._fast = fast
         self._exact = exact
         self._borders = borders
-        self._band = SAFETY * max(noise, LEAST_NOISE)
+        band = SAFETY * max(noise, LEAST_NOISE.get(fast.dtype, COARSE_NOISE))
+        # Rounded up to a power of two, so that a resumed run on a similar machine has the same band.
+        self._band = 2.0 ** math.ceil(math.log2(band)) if math.isfinite(band) else band
         self.dtype = fast.dtype
         self.window_tokens = fast.window_tokens
 
@@ -79,17 +88,22 @@ class RecheckingBackend:
 
 def measure_noise(fast: Backend, exact: Backend, prompts: Sequence[Prompt]) -> float:
     """Return the largest difference between the two backends' supports and masses, in log-odds."""
-    differences = [
-        abs(log_odds(getattr(one, of)) - log_odds(getattr(other, of)))
+    pairs = [
+        (getattr(one, of), getattr(other, of))
         for one, other in zip(fast.score(prompts), exact.score(prompts), strict=True)
         if isinstance(one, Score) and isinstance(other, Score)
         for of in ("support", "mass")
+    ]
+    differences = [
+        abs(log_odds(one) - log_odds(other))
+        for one, other in pairs
+        if DIGITS < min(one, other) <= max(one, other) < 1 - DIGITS
     ]
     # Where nothing could be compared nothing is known, and everything is computed again.
     return max(differences, default=math.inf)
 
 
 def log_odds(probability: float) -> float:
-    """Return ln(p / (1 - p)), with p kept off 0 and 1, where a number format has no digits left."""
-    kept = min(max(probability, 1e-4), 1 - 1e-4)
+    """Return ln(p / (1 - p)), with p kept off 0 and 1."""
+    kept = min(max(probability, DIGITS), 1 - DIGITS)
     return math.log(kept / (1 - kept))

@@ -26,11 +26,14 @@ Attend = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
 def tree_mask(layout: Layout, queries: Range, device: torch.device) -> torch.Tensor:
     """Return which query (row) of a range sees which token (column) of the same range: [tokens, tokens]."""
+    return _mask(torch.tensor(layout.seen_until), queries, device)
+
+
+def _mask(seen_until: torch.Tensor, queries: Range, device: torch.device) -> torch.Tensor:
     start, end = queries
     place = torch.arange(start, end)
-    seen_until = torch.tensor(layout.seen_until[start:end])
     # A key is seen by what comes later in its own subtree.
-    return ((place[None, :] <= place[:, None]) & (place[:, None] < seen_until[None, :])).to(device)
+    return ((place[None, :] <= place[:, None]) & (place[:, None] < seen_until[None, start:end])).to(device)
 
 
 def prepare_attention(kind: AttentionKind, layout: Layout, device: torch.device) -> Attend:
@@ -48,7 +51,8 @@ def _masked(layout: Layout, device: torch.device) -> Attend:
 
 
 def _segmented(layout: Layout, device: torch.device) -> Attend:
-    masks = [_segment_mask(layout, segment, device) for segment in layout.segments]
+    seen_until = torch.tensor(layout.seen_until)
+    masks = [_segment_mask(seen_until, segment, device) for segment in layout.segments]
 
     def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(q)
@@ -66,12 +70,12 @@ def _segmented(layout: Layout, device: torch.device) -> Attend:
     return attend
 
 
-def _segment_mask(layout: Layout, segment: Segment, device: torch.device) -> torch.Tensor | None:
+def _segment_mask(seen_until: torch.Tensor, segment: Segment, device: torch.device) -> torch.Tensor | None:
     if segment.repeats_above:
         return None
     start, end = segment.queries
     above = torch.ones(end - start, segment.depth, dtype=torch.bool, device=device)
-    return torch.cat([above, tree_mask(layout, segment.queries, device)], dim=1)
+    return torch.cat([above, _mask(seen_until, segment.queries, device)], dim=1)
 
 
 def _gather(states: torch.Tensor, path: tuple[Range, ...]) -> torch.Tensor:

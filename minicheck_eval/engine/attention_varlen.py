@@ -121,4 +121,11 @@ def _flash(
         "num_splits": 1,
     }
     found, log_sums = library.varlen_attn(q, k, v, queries_until, keys_until, most_queries, most_keys, **settings)
-    return found, log_sums if log_sums.shape == found.shape[:2] else log_sums.T
+    return found, _by_token(log_sums, found)
+
+
+def _by_token(log_sums: torch.Tensor, found: torch.Tensor) -> torch.Tensor:
+    """Return log-sums as [tokens, heads]: the kernel gives [heads, tokens], whatever its documentation says."""
+    if log_sums.shape != found.shape[1::-1]:
+        raise RuntimeError(f"log-sums of shape {tuple(log_sums.shape)} for an output of {tuple(found.shape)}")
+    return log_sums.T

@@ -68,6 +68,9 @@ class Executor(Generic[Result]):
 
     def _carry_out(self, prompts: Sequence[TokenPrompt], planned: Plan) -> list[Result | Unscored]:
         self.usage = self.usage.plus(prompts=len(prompts), asked_tokens=planned.asked_tokens)
+        if any(len(one.leaves) > 1 and one.tokens > self.budget_tokens for one in planned.passes):
+            # It was planned before the budget shrank.
+            planned = self._plan(prompts)
         results: dict[int, Result | Unscored] = {}
         places: Sequence[int] = range(len(prompts))
         while left := self._attempt(prompts, places, planned, results):
@@ -86,21 +89,31 @@ class Executor(Generic[Result]):
         for k in planned.too_long:
             message = f"{len(prompts[places[k]])} tokens; the judge's window holds {self._window_tokens}"
             results[places[k]] = Unscored("too_long", message)
-        tried = self._over_passes(self._try, planned.passes)
-        for number, (one, outcome) in enumerate(zip(planned.passes, tried, strict=True)):
+        # All are tried before any is split: what runs beside a pass may be what it has no room for.
+        tried = list(self._over_passes(self._try, planned.passes))
+        left: list[int] = []
+        for one, outcome in zip(planned.passes, tried, strict=True):
             found: Sequence[Result | Unscored]
-            if not isinstance(outcome, PassTooLargeError):
-                found = outcome
-            elif len(one.leaves) > 1:
-                self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
-                rest = planned.passes[number:]
-                return sorted(places[k] for later in rest for leaf in later.leaves for k in leaf.prompts)
+            if isinstance(outcome, PassTooLargeError):
+                if len(one.leaves) > 1:
+                    # Of several passes planned alike, the smaller budget counts once.
+                    self.budget_tokens = min(self.budget_tokens, max(1, one.tokens // 2))
+                    left += (places[k] for leaf in one.leaves for k in leaf.prompts)
+                    continue
+                found = self._alone(one)
             else:
-                found = [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {outcome}")]
+                found = outcome
             self.usage = self.usage.plus(computed_tokens=one.tokens)
             for leaf, result in zip(one.leaves, found, strict=True):
                 results.update(dict.fromkeys((places[k] for k in leaf.prompts), result))
-        return []
+        return sorted(left)
+
+    def _alone(self, one: Pass) -> Sequence[Result | Unscored]:
+        """Run a pass of one prompt again, with nothing beside it."""
+        outcome = self._try(one)
+        if isinstance(outcome, PassTooLargeError):
+            return [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {outcome}")]
+        return outcome
 
     def _try(self, one: Pass) -> Sequence[Result] | PassTooLargeError:
         try:

@@ -78,7 +78,8 @@ class FactCheckingEvaluator:
 
     def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
         """Evaluate many requests at once; the responses come back in input order."""
-        return next(self.evaluate_stream([requests]))
+        with closing(self.evaluate_stream([requests])) as answered:
+            return next(answered)
 
     def evaluate_stream(
         self, batches: Iterable[Sequence[EvaluationRequest]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,12 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def replace(path: Path, content: bytes) -> None:
+def replace(path: Path, content: Iterable[bytes]) -> None:
     """Replace a file as a whole: a reader, and a crash, meet the old content or the new."""
     temporary = path.with_name(f"{path.name}.new")
     with writing(path):
         with temporary.open("wb") as stream:
-            stream.write(content)
+            stream.writelines(content)
             stream.flush()
             os.fsync(stream.fileno())
         temporary.replace(path)

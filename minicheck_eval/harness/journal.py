@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 from filelock import FileLock, Timeout
 
@@ -65,7 +65,7 @@ class Journal:
 
     def write_header(self, header: Mapping[str, Any]) -> None:
         """Replace run.json."""
-        replace(self.directory / HEADER, encode(header, indent=2) + b"\n")
+        replace(self.directory / HEADER, [encode(header, indent=2), b"\n"])
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Read the records in the order in which they were written."""
@@ -82,27 +82,34 @@ class Journal:
 
     def arrange(self, ids: Sequence[str]) -> None:
         """Put the records into the order of `ids`, which names each of them."""
-        lines: dict[str, bytes] = {}
-        with (self.directory / RESULTS).open("rb") as stream:
+        path = self.directory / RESULTS
+        places: dict[str, tuple[int, int]] = {}
+        start = 0
+        with path.open("rb") as stream:
             for line in stream:
-                lines[json.loads(line)["id"]] = line
-        if list(lines) == list(ids):
+                places[json.loads(line)["id"]] = (start, start + len(line))
+                start += len(line)
+        if list(places) == list(ids):
             return
-        os.close(self._results)
-        replace(self.directory / RESULTS, b"".join(lines[name] for name in ids))
-        self._results = _opened(self.directory / RESULTS)
+        with path.open("rb") as stream:
+            self._replace_results(_pieces(stream, (places[name] for name in ids)))
 
     def forget_errors(self) -> None:
         """Drop the records of cases that got no answer, so that they are asked again; `repairs` says so."""
-        kept = [record for record in self.records() if not has_error(record)]
+        kept = {record["id"] for record in self.records() if not has_error(record)}
         gone = len(self.ids) - len(kept)
         if not gone:
             return
-        os.close(self._results)
-        replace(self.directory / RESULTS, b"".join(encode(record) + b"\n" for record in kept))
-        self._results = _opened(self.directory / RESULTS)
-        self.ids = {record["id"] for record in kept}
+        self._replace_results(encode(record) + b"\n" for record in self.records() if record["id"] in kept)
+        self.ids = kept
         self.repairs += (f"{gone} cases got no answer and are asked again",)
+
+    def _replace_results(self, lines: Iterable[bytes]) -> None:
+        """Replace results.jsonl; where that fails it stays as it was, and open."""
+        path = self.directory / RESULTS
+        replace(path, lines)
+        old, self._results = self._results, _opened(path)
+        os.close(old)
 
     def _open(self, *, anew: bool) -> None:
         path = self.directory / RESULTS
@@ -219,8 +226,10 @@ def _rewrite(path: Path, good: Sequence[tuple[int, int]]) -> None:
             os.fsync(stream.fileno())
         return
     with path.open("rb") as stream:
-        lines = []
-        for start, stop in good:
-            stream.seek(start)
-            lines.append(stream.read(stop - start) + b"\n")
-    replace(path, b"".join(lines))
+        replace(path, (line + b"\n" for line in _pieces(stream, good)))
+
+
+def _pieces(stream: BinaryIO, places: Iterable[tuple[int, int]]) -> Iterator[bytes]:
+    for start, stop in places:
+        stream.seek(start)
+        yield stream.read(stop - start)

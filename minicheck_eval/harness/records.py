@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import chain
 from time import perf_counter
 from typing import Any
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
-from minicheck_eval.errors import MinicheckError
+from minicheck_eval.errors import BackendError, MinicheckError
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.deterministic import RETRIEVAL, retrieval, without_judge
 from minicheck_eval.harness.files import encode
@@ -20,7 +20,7 @@ __all__ = ["stream_records"]
 
 def stream_records(
     batches: Iterable[Sequence[Case]], *, evaluator: Evaluator, name: str
-) -> Iterator[list[dict[str, Any]]]:
+) -> Generator[list[dict[str, Any]], None, None]:
     """Judge batch after batch and yield one self-contained record a case, in order.
 
     Where a batch fails as a whole each of its cases is asked alone, so that a bad one fails alone.
@@ -29,24 +29,25 @@ def stream_records(
     while True:
         waiting: deque[Sequence[Case]] = deque()
         try:
-            yield from _stream(left, waiting, evaluator, name)
+            with closing(_stream(left, waiting, evaluator, name)) as stream:
+                yield from stream
         except Exception as error:  # the judge is a plug: whatever it raises must not lose the other cases
-            if isinstance(error, MinicheckError) and not error.retryable:
+            # Where nothing was asked, asking again would fail again, for ever.
+            if not waiting or (isinstance(error, MinicheckError) and not error.retryable):
                 raise
         else:
             return
-        if waiting:
-            # All batches before have their answers: the first that waits is the one that failed.
-            failed = waiting.popleft()
-            started = perf_counter()
-            verdicts = [_ask_alone(case, evaluator) for case in _asked(failed)]
-            yield _records(failed, verdicts, name, perf_counter() - started)
+        # Answers come in order: the first batch that waits is the one that failed, or one of a few that share a pass.
+        failed = waiting.popleft()
+        started = perf_counter()
+        verdicts = [_ask_alone(case, evaluator) for case in _asked(failed)]
+        yield _records(failed, verdicts, name, perf_counter() - started)
         left = chain(waiting, left)
 
 
 def _stream(
     batches: Iterator[Sequence[Case]], waiting: deque[Sequence[Case]], evaluator: Evaluator, name: str
-) -> Iterator[list[dict[str, Any]]]:
+) -> Generator[list[dict[str, Any]], None, None]:
     def requests() -> Iterator[list[EvaluationRequest]]:
         for batch in batches:
             waiting.append(batch)
@@ -55,10 +56,14 @@ def _stream(
     started = perf_counter()
     with closing(evaluate_stream(evaluator, requests())) as answered:
         for responses in answered:
+            if not waiting:
+                raise BackendError("the judge gave an answer that nobody asked for")
             records = _records(waiting[0], [_writable(r) for r in responses], name, perf_counter() - started)
             waiting.popleft()
             yield records
             started = perf_counter()
+    if waiting:
+        raise ValueError(f"the judge left {len(waiting)} batches without an answer")
 
 
 def _asked(batch: Sequence[Case]) -> list[Case]:

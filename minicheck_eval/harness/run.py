@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
 from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.scoring import Usage
 
 __all__ = ["FACT_CHECKING", "Run", "finished_run", "run_cases"]
 
@@ -202,13 +204,22 @@ def _judge(
     done = sum(case.id in journal.ids for batch in batches for case in batch)
     claims = 0
     progress(Step(done, total))
-    # Batches begin at fixed places, so that a resumed run asks about the same neighbours together.
+    before = _usage(evaluator)
+    # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
-    for records in stream_records(filter(None, missing), evaluator=evaluator, name=name):
-        journal.append(records)
-        done += len(records)
-        claims += claims_of(records, name)
-        progress(Step(done, total, claims, getattr(evaluator, "usage", None)))
+    with closing(stream_records(filter(None, missing), evaluator=evaluator, name=name)) as stream:
+        for records in stream:
+            journal.append(records)
+            done += len(records)
+            claims += claims_of(records, name)
+            usage = _usage(evaluator)
+            spent = usage.minus(before) if usage and before else None
+            progress(Step(done, total, claims, spent))
+
+
+def _usage(evaluator: Evaluator) -> Usage | None:
+    usage = getattr(evaluator, "usage", None)
+    return usage if isinstance(usage, Usage) else None
 
 
 def _silent(_: Step) -> None:

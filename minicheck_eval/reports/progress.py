@@ -46,5 +46,7 @@ def speed(step: Step, seconds: float) -> str:
     words = f"{step.claims / seconds:.1f} claims/s"
     if step.usage is None or not step.usage.asked_tokens:
         return words
+    words += f", {step.usage.computed_tokens / seconds:,.0f} tokens/s"
+    # An encoder shares nothing, and pads.
     saved = 1 - step.usage.computed_tokens / step.usage.asked_tokens
-    return f"{words}, {step.usage.computed_tokens / seconds:,.0f} tokens/s ({saved:.0%} saved by sharing)"
+    return f"{words} ({saved:.0%} saved by sharing)" if saved > 0 else words

@@ -69,4 +69,14 @@ def test_a_score_that_is_no_number_is_computed_again():
 def test_the_name_says_what_was_done():
     """Whoever reads the identity sees the second look and its band."""
     judge = RecheckingBackend(Noisy(0.02), exact(), borders=BORDERS, noise=0.02)
-    assert "fake, rechecked in none within 0.08 of log-odds" == judge.name
+    assert "fake, rechecked in none within 0.125 of log-odds" == judge.name
+
+
+def test_where_the_probes_tell_nothing_everything_is_computed_again():
+    """A judge that is sure of all probes shows no noise, which is not the same as having none."""
+    sure = [Score(1.0, 0.0), Score(0.0, 1.0)]
+    fast, second = FakeBackend(lambda prompt: sure[len(prompt.text) % 2]), exact()
+    noise = measure_noise(fast, second, [])
+    assert noise == float("inf") == measure_noise(fast, fast, PROMPTS[:20])
+    RecheckingBackend(fast, second, borders=BORDERS, noise=noise).score(PROMPTS)
+    assert PROMPTS == second.batches[-1]

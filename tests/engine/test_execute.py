@@ -112,3 +112,26 @@ def test_usage_counts_what_was_shared():
     executor = Executor(Device(100), budget_tokens=50, window_tokens=16)
     executor.score([TokenPrompt((1, 2, 3), (4,)), TokenPrompt((1, 2, 3), (5,)), TokenPrompt((1, 2, 3), (5,))])
     assert (3, 12, 5) == (executor.usage.prompts, executor.usage.asked_tokens, executor.usage.computed_tokens)
+
+
+def test_the_budget_shrinks_once_for_passes_planned_alike():
+    """Several passes of one size that do not fit halve the budget once, and so do plans that were made before."""
+    device = Device(8)
+    executor = Executor(device, budget_tokens=12, window_tokens=16)
+    batches = [[TokenPrompt((b, n, 1), (n, 2, 3)) for n in range(8)] for b in range(6)]
+    for batch, found in zip(batches, executor.stream(iter(batches)), strict=True):
+        assert [prompt.prefix + prompt.suffix for prompt in batch] == found
+    assert executor.budget_tokens in (5, 6)
+
+
+def test_a_prompt_that_had_no_room_beside_others_is_tried_alone():
+    """What fits alone is scored, whatever ran beside it when it did not fit."""
+    crowded = [True]
+
+    def run(one):
+        if crowded.pop() if crowded else False:
+            raise PassTooLargeError("others were here")
+        return [0.5]
+
+    executor = Executor(run, budget_tokens=4, window_tokens=16)
+    assert [0.5, 0.5] == executor.score([TokenPrompt((1, 2, 3, 4, 5), (6,)), TokenPrompt((2, 2, 3, 4, 5), (6,))])

@@ -262,6 +262,38 @@ def test_a_streaming_judge_that_breaks_down_loses_one_case(judge_cases, make_cas
         assert {**expected, "c4": "error"} == outcomes if asks else expected == outcomes
 
 
+def test_a_judge_that_fails_before_it_asks_ends_the_run(judge_cases, make_case, fake_judge):
+    """What would fail again for ever is an error at once, and so is an answer that nobody asked for."""
+
+    class Broken(fake_judge):
+        def evaluate_stream(self, batches):
+            if self.answer == "at once":
+                raise RuntimeError("can't start new thread")
+            for batch in batches:
+                yield super().evaluate_batch(batch)
+            yield []
+
+    with pytest.raises(RuntimeError, match="thread"):
+        judge_cases([make_case("a")], Broken("at once"))
+    with pytest.raises(BackendError, match="nobody asked"):
+        judge_cases([make_case("a")], Broken(), restart=True)
+
+
+def test_batches_that_a_judge_leaves_out_are_asked_alone(judge_cases, make_case, fake_judge):
+    """A stream that ends early loses no case."""
+
+    class Short(fake_judge):
+        def evaluate_stream(self, batches):
+            batches = list(batches)
+            yield from (self.evaluate_batch(batch) for batch in batches[:1])
+
+    cases = [make_case(f"c{i}") for i in range(7)]
+    run = judge_cases(cases, Short(), batch_cases=2)
+    assert [(case.id, "pass") for case in cases] == [
+        (record["id"], record["verdicts"]["fact-checking"]["outcome"]) for record in run.records()
+    ]
+
+
 def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case, fake_judge, make_identity):
     """The same command asks nothing and changes nothing; another rule decides anew."""
     cases = [make_case("a"), make_case("b", answer="no")]

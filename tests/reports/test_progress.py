@@ -33,3 +33,5 @@ def test_speed_is_that_of_this_process():
     usage = Usage(prompts=30, asked_tokens=6000, computed_tokens=1500)
     assert "5.0 claims/s, 750 tokens/s (75% saved by sharing)" == speed(Step(8, 9, claims=10, usage=usage), 2)
     assert "0.5 claims/s" == speed(Step(8, 9, claims=1), 2)
+    padded = Usage(prompts=30, asked_tokens=1000, computed_tokens=1100)
+    assert "0.5 claims/s, 550 tokens/s" == speed(Step(8, 9, claims=1, usage=padded), 2)
