@@ -56,7 +56,9 @@ def words():
     return made
 
 
-@pytest.fixture(scope="module", params=[unigram, bpe, bpe_of_words, bpe_of_whole_texts, words], ids=lambda make: make.__name__)
+@pytest.fixture(
+    scope="module", params=[unigram, bpe, bpe_of_words, bpe_of_whole_texts, words], ids=lambda make: make.__name__
+)
 def path(request, tmp_path_factory):
     made = request.param()
     made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in CONTROL])
