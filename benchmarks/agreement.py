@@ -3,6 +3,7 @@
 FILE is JSONL (also .gz) with the fields document and claim.  Two judges are compared with the oracle, which scores each
 prompt in a pass of its own in float32: all prompts together in float32, and together in bfloat16 with a second look at
 scores near the threshold.  Whole claims against whole documents; pairs longer than --most-tokens are left out.
+The exit status is 3 where any prompt has no score.
 """
 
 from __future__ import annotations
@@ -101,12 +102,13 @@ def main() -> int:
     except (MinicheckError, OSError, ValueError, KeyError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
-    print(f"{'against each alone in float32':32} {'prompts':>8} {'largest difference':>20} {'other verdicts':>15}")
+    columns = f"{'prompts':>8} {'largest difference':>20} {'other verdicts':>15} {'failures':>9}"
+    print(f"{'against each alone in float32':32} {columns}")
     for one in found:
-        print(f"{one.judge:32} {one.prompts:8} {one.largest:20.2e} {one.verdicts:15}")
+        print(f"{one.judge:32} {one.prompts:8} {one.largest:20.2e} {one.verdicts:15} {one.failures:9}")
     if arguments.out:
         arguments.out.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n", encoding="utf-8")
-    return 0
+    return 3 if any(one.failures for one in found) else 0
 
 
 if __name__ == "__main__":

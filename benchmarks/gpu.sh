@@ -22,7 +22,8 @@ fi
 out=${1:-runs/gpu}
 mkdir -p "$out"
 
-"$python" -c "import minicheck_eval" 2>/dev/null || "$python" -m pip install --quiet . || exit 1
+# Asked from elsewhere: in the checkout the import succeeds without an install.
+(cd / && "$python" -c "import minicheck_eval.judge" 2>/dev/null) || "$python" -m pip install --quiet . || exit 1
 nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,power.limit --format=csv >"$out/machine.csv" 2>/dev/null
 "$python" -c "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())" >"$out/torch.txt"
 

@@ -7,6 +7,7 @@ import pytest
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ManifestError, ModelUnavailable
 from minicheck_eval.identity import file_digest
 from minicheck_eval.judge import identity_without_weights, open_judge
+from minicheck_eval.manifest import load_manifest
 
 FAMILY = ["internlm2", "t5", "roberta", "deberta-v2"]
 PAIR = (["The shop opens at nine."], ["The ferry leaves."])
@@ -64,6 +65,21 @@ def test_internlm2_is_llama_by_other_names(tiny_model):
     for folder in folders:
         (folder / "manifest.toml").write_text(MANIFEST)
     assert support(open_judge(str(folders[0]))) == pytest.approx(support(open_judge(str(folders[1]))), abs=1e-6)
+
+
+def test_each_claim_is_judged_alone_whatever_attention_the_config_names(tiny_model, monkeypatch):
+    """Under eager attention the mask of a packed pass would hide nothing from a model that runs as the library's."""
+    from minicheck_eval.engine.llama import PackedLlama
+
+    folder = tiny_model("llama")
+    (folder / "manifest.toml").write_text(MANIFEST)
+    edit(folder / "config.json", attn_implementation="eager", _attn_implementation="eager")
+    monkeypatch.setattr(PackedLlama, "fits", staticmethod(lambda _: False))
+    backend = open_judge(str(folder)).evaluator.backend
+    template = load_manifest(str(folder)).manifest.template
+    prompts = [template.fill(PAIR[0][0], claim) for claim in ("The shop opens.", "The ferry leaves from pier four.")]
+    alone = [backend.score([prompt])[0].support for prompt in prompts]
+    assert pytest.approx(alone, abs=1e-5) == [score.support for score in backend.score(prompts)]
 
 
 def test_a_llama_needs_a_manifest_and_the_hint_is_one(tiny_model):
@@ -160,6 +176,18 @@ def rewrite(name, text):
     return lambda folder: (folder / name).write_text(text)
 
 
+def drop_head_of_shards(folder):
+    """Cut a model into several files, leave the output layer out, and let it lie beside them."""
+    from safetensors.torch import save_file
+
+    tensors = tensors_of(folder)
+    save_file({"lm_head.weight": tensors.pop("lm_head.weight")}, folder / "stray.safetensors")
+    save_file(tensors, folder / "model-1.safetensors", metadata={"format": "pt"})
+    (folder / "model.safetensors").unlink()
+    index = {"metadata": {}, "weight_map": dict.fromkeys(tensors, "model-1.safetensors")}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
 def remove(name):
     return lambda folder: (folder / name).unlink()
 
@@ -178,6 +206,8 @@ BROKEN = [
     ("deberta-v2", reshape("classifier.weight"), IntegrityError, "in another shape"),
     ("t5", cut, IntegrityError, "model.safetensors is not a whole safetensors file"),
     ("roberta", pickled, BadInput, "pytorch_model.bin is a pickle"),
+    ("t5", drop_head_of_shards, IntegrityError, "lacks lm_head.weight"),
+    ("roberta", rewrite("adapter_config.json", "{}"), BadInput, "the folder holds an adapter"),
     ("roberta", remove("model.safetensors"), ModelUnavailable, "holds no model.safetensors"),
     ("roberta", remove("tokenizer.json"), ModelUnavailable, "tokenizer.json is not there"),
     ("roberta", rewrite("tokenizer.json", "{}"), IntegrityError, "tokenizer.json is no tokenizer"),

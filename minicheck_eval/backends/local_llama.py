@@ -84,6 +84,8 @@ def load_llama(folder: Path, *, rope_theta: float | None = None, **place: Unpack
 
     def config() -> LlamaConfig:
         made = _llama_config(shape) if internlm2 else LlamaConfig(**shape)
+        # Whatever config.json says: eager attention adds its mask, and one of truth values would hide nothing.
+        made._attn_implementation = "sdpa"  # noqa: SLF001 - the library's place for it
         if rope_theta is not None:
             made.rope_parameters = {"rope_type": "default", "rope_theta": rope_theta}
         return made

@@ -39,11 +39,12 @@ def load_encoder(folder: Path, **place: Unpack[Place]) -> Any:
 
 def _check_head(folder: Path) -> None:
     """Refuse a T5 whose own output layer is not in its files; the library would use the embedding in its place."""
-    files = [path for path in folder.glob("*.safetensors") if not path.name.startswith(".")]
-    names: set[str] = set()
-    for path in files:
-        with safe_open(path, framework="pt") as tensors:
-            names.update(tensors.keys())
+    whole = folder / "model.safetensors"
+    if whole.is_file():
+        with safe_open(whole, framework="pt") as tensors:
+            names = set(tensors.keys())
+    else:
+        names = set(json.loads(Path(f"{whole}.index.json").read_text(encoding="utf-8"))["weight_map"])
     if "lm_head.weight" not in names:
         raise IntegrityError(
             f"{folder} does not hold the tensors of its config.json: it lacks lm_head.weight",

@@ -12,8 +12,10 @@ from minicheck_eval.engine.layout import Layout
 
 __all__ = ["flex"]
 
-BLOCK = 128
-"""Passes are padded to whole blocks, so that few lengths are compiled."""
+LEAST = 512
+"""Passes are padded to a power of two, and to this at least: for each length a kernel is compiled, and PyTorch's
+compiler gives up after eight (torch._dynamo.config.recompile_limit).  Padding is hidden, and hidden blocks are skipped.
+"""
 
 
 def flex(layout: Layout, device: torch.device) -> Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]:
@@ -21,7 +23,7 @@ def flex(layout: Layout, device: torch.device) -> Callable[[torch.Tensor, torch.
     from torch.nn.attention.flex_attention import create_block_mask
 
     tokens = layout.ranges[-1][1]
-    padded = -(-tokens // BLOCK) * BLOCK
+    padded = max(LEAST, 1 << (tokens - 1).bit_length())
     # What is padded is seen by nothing.
     seen_until = torch.tensor(layout.seen_until + [0] * (padded - tokens), device=device)
 
@@ -47,5 +49,5 @@ def _kernel(device: str) -> Any:
 
     if device == "cpu":
         return flex_attention
-    # Compiled once a process: the compiler keeps a kernel for each length that it meets.
+    # One for the process, since what it has compiled goes with it.
     return _compiled.setdefault(device, torch.compile(flex_attention, dynamic=False))

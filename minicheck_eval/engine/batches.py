@@ -24,6 +24,8 @@ PADDING_SHARE = 1 / 16
 """How much of the budget a batch may spend on padding."""
 POOLED_BUDGETS = 8
 """How many budgets of tokens are sorted together in a stream."""
+POOLED_EMPTY = 64
+"""How many groups without a single token wait with others in a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ class BatchExecutor(Generic[Result]):
     def stream(self, groups: Iterable[Sequence[Ids]]) -> Generator[list[Result | Unscored], None, None]:
         """Score group after group, in order; the next ones are made while the device works.
 
-        Small groups wait for each other until they fill some batches, so that these have little padding.
+        Small groups wait for each other until they fill some batches, so that these have little padding.  Where
+        `groups` raises, all groups before are scored first.
         """
         with closing(run_ahead(groups)) as ahead:
             for pool in self._pools(ahead):
@@ -112,13 +115,19 @@ class BatchExecutor(Generic[Result]):
 
     def _pools(self, groups: Iterable[Sequence[Ids]]) -> Iterator[list[Sequence[Ids]]]:
         pool: list[Sequence[Ids]] = []
-        tokens = 0
-        for group in groups:
-            pool.append(group)
-            tokens += sum(map(len, group))
-            if tokens >= self.budget_tokens * POOLED_BUDGETS:
+        tokens = empty = 0
+        try:
+            for group in groups:
+                pool.append(group)
+                tokens += (size := sum(map(len, group)))
+                empty += not size
+                if tokens >= self.budget_tokens * POOLED_BUDGETS or empty >= POOLED_EMPTY:
+                    yield pool
+                    pool, tokens, empty = [], 0, 0
+        except Exception:
+            if pool:
                 yield pool
-                pool, tokens = [], 0
+            raise
         if pool:
             yield pool
 
@@ -131,7 +140,7 @@ class BatchExecutor(Generic[Result]):
                 found = self._run(one)
             except PassTooLargeError as error:
                 if len(one.rows) > 1:
-                    self.budget_tokens = max(1, min(self.budget_tokens, one.tokens) // 2)
+                    self.budget_tokens = min(self.budget_tokens, max(1, one.tokens // 2))
                     return [ids for later in planned[number:] for ids in later.rows]
                 found = [Unscored("out_of_memory", f"an input of {one.tokens} tokens did not fit alone: {error}")]
             self.usage = self.usage.plus(computed_tokens=one.tokens)

@@ -9,12 +9,19 @@ from pydantic import Field, model_validator
 from minicheck_eval.border import Strict
 from minicheck_eval.scoring import PromptTemplate
 
-__all__ = ["Base", "File", "Hub", "Manifest"]
+__all__ = ["Base", "File", "Hub", "Manifest", "is_pickle"]
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=1)]
 Index = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+
+
+def is_pickle(name: str) -> bool:
+    """Tell whether a file of weights is of a kind that may run code when it is read."""
+    return name.endswith(PICKLES)
 
 
 class File(Strict):
@@ -160,6 +167,10 @@ class Manifest(Strict):
             raise ValueError("a judge with a [base] needs [adapter], [tokenizer] and [config] with their sha256")
         if self.hub and not self.weights:
             raise ValueError("a judge with a [hub] lists its [[weights]]")
+        if self.config.name != "config.json":
+            raise ValueError(f"[config] is {self.config.name!r}, but a model is loaded by its config.json: name that")
+        if len(self.weights) > 1 and any(is_pickle(file.name) for file in self.weights):
+            raise ValueError("a pickle holds a model alone: list no other file among [[weights]]")
         return self
 
     @property

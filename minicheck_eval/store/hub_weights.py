@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +13,10 @@ from filelock import FileLock
 from minicheck_eval.errors import IntegrityError, ModelUnavailable
 from minicheck_eval.identity import digest
 from minicheck_eval.manifest import Hub, Manifest
-from minicheck_eval.manifest.schema import File
+from minicheck_eval.manifest.schema import File, is_pickle
 from minicheck_eval.store.lock import Lock, settled_digest
 from minicheck_eval.store.paths import store_folder
-from minicheck_eval.store.tensor_files import ONE, is_pickle
+from minicheck_eval.store.tensor_files import ONE
 
 __all__ = ["Convert", "HubWeights"]
 
@@ -47,7 +47,7 @@ class HubWeights:
         """Tell whether all files are at hand; one that is not the one that was locked raises `IntegrityError`."""
         lock = self.lock
         locked = {**lock.files, **lock.made}
-        for name in [ONE if is_pickle(file.name) else file.name for file in self.manifest.files]:
+        for name in self._names():
             path = self.folder / name
             if not path.is_file() or name not in locked:
                 return False
@@ -57,6 +57,19 @@ class HubWeights:
                     hint=f"it was changed or damaged: remove it and run `minicheck-eval fetch {self.manifest.name}`",
                 )
         return True
+
+    def refuse_strays(self, files: Iterable[Path]) -> None:
+        """Raise `IntegrityError` where one of the files that would be loaded was never verified."""
+        verified = self._names()
+        if strays := [path for path in files if path.name not in verified]:
+            raise IntegrityError(
+                f"{strays[0]} is no file of {self.manifest.name}, but would be loaded as one",
+                hint="remove it, or list it among [[weights]] in the manifest",
+            )
+
+    def _names(self) -> list[str]:
+        """Return the names of the files in the folder; each is verified before the judge is opened."""
+        return [ONE if is_pickle(file.name) else file.name for file in self.manifest.files]
 
     def bring(self, source: Path | None, convert: Convert) -> None:
         """Bring the files that are not at hand, from the folder `source` or from the hub."""

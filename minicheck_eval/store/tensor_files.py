@@ -8,16 +8,12 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from minicheck_eval.errors import BadInput, IntegrityError, ModelUnavailable
+from minicheck_eval.manifest.schema import is_pickle
 
-__all__ = ["check_tensor_files", "is_pickle", "tensor_files"]
+__all__ = ["check_tensor_files", "tensor_files"]
 
 ONE, INDEX = "model.safetensors", "model.safetensors.index.json"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-
-
-def is_pickle(name: str) -> bool:
-    """Tell whether a file of weights is of a kind that may run code when it is read."""
-    return name.endswith(PICKLES)
+ADAPTER = "adapter_config.json"
 
 
 def tensor_files(folder: Path) -> list[Path]:
@@ -41,7 +37,13 @@ def tensor_files(folder: Path) -> list[Path]:
 
 
 def check_tensor_files(folder: Path) -> list[Path]:
-    """Return the files of weights after reading their headers; a file that is cut short is an error."""
+    """Return the files of weights after reading their headers; a file that is cut short is an error, and an adapter."""
+    if (folder / ADAPTER).exists():
+        raise BadInput(
+            f"{folder / ADAPTER} is there: the folder holds an adapter, which would change the model's weights",
+            hint="merge it (merge_and_unload of peft, then save_pretrained) and name the merged model's folder, or "
+            f"remove {ADAPTER} and the adapter's tensors",
+        )
     files = tensor_files(folder)
     for path in files:
         if path.name == INDEX:

@@ -49,7 +49,9 @@ def ready_weights(judge: Located, source: Path | None = None, *, convert: Conver
         if source is not None:
             raise BadInput(f"{manifest.name} lies in {folder} and is not fetched", hint="leave --from away")
         _check_pinned(judge)
-    check_tensor_files(folder)
+    files = check_tensor_files(folder)
+    if manifest.hub:
+        HubWeights(manifest, manifest.hub).refuse_strays(files)
     beside = folder if manifest.hub else judge.folder
     return Weights(
         folder=folder,

@@ -33,6 +33,22 @@ def bpe():
     return made
 
 
+def looked_up(pre_tokenizer):
+    """Make a BPE that looks whole words up, and has control tokens that no merge leads to."""
+    vocabulary = {piece: i for i, piece in enumerate([*CONTROL, *LETTERS, "</", "spad"])}
+    made = tokenizers.Tokenizer(models.BPE(vocabulary, [("<", "/")], unk_token="<unk>", ignore_merges=True))
+    made.pre_tokenizer = pre_tokenizer
+    return made
+
+
+def bpe_of_words():
+    return looked_up(pre_tokenizers.WhitespaceSplit())
+
+
+def bpe_of_whole_texts():
+    return looked_up(None)
+
+
 def words():
     vocabulary = {piece: i for i, piece in enumerate([*CONTROL, "a", "b"])}
     made = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
@@ -40,7 +56,9 @@ def words():
     return made
 
 
-@pytest.fixture(scope="module", params=[unigram, bpe, words], ids=lambda make: make.__name__)
+@pytest.fixture(
+    scope="module", params=[unigram, bpe, bpe_of_words, bpe_of_whole_texts, words], ids=lambda make: make.__name__
+)
 def path(request, tmp_path_factory):
     made = request.param()
     made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in CONTROL])
@@ -81,6 +99,20 @@ def test_the_frame_keeps_its_control_tokens(path):
     (prompt,) = PromptTokenizer(path).encode([PromptTemplate("a {document}</s>", "{claim}</s>").fill("</s>", "</s>")])
     assert 1 == prompt.prefix[-1] == prompt.suffix[-1]
     assert 2 == [*prompt.prefix, *prompt.suffix].count(1)
+
+
+@pytest.mark.parametrize("text", ["</s>", "a </s> a", " </s>", " </s> ", "</s>\n\n</s>"])
+def test_a_control_token_as_a_word_stays_text(path, text):
+    """A model that looks whole words up does not find control tokens."""
+    assert {0, 1}.isdisjoint(ids(PromptTokenizer(path), text))
+
+
+def test_harmless_words_are_still_looked_up(tmp_path):
+    """Where a word can be found in the vocabulary without its merges, it still is."""
+    made = bpe_of_words()
+    made.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in CONTROL])
+    made.save(str(tmp_path / "tokenizer.json"))
+    assert [made.token_to_id("spad")] == ids(PromptTokenizer(tmp_path / "tokenizer.json"), "spad")
 
 
 @pytest.mark.shared

@@ -43,3 +43,13 @@ def test_other_verdicts_are_counted(agreement):
     found = agreement.compare("x", oracle, scores, 0.5)
     assert (3, 1, 1) == (found.prompts, found.verdicts, found.failures)
     assert found.largest == pytest.approx(0.2)
+
+
+def test_a_failure_is_told_and_is_no_success(agreement, monkeypatch, capsys):
+    """Prompts without a score stand in the table, and the exit status is that of no answer."""
+    found = [agreement.Difference("float32, together", 5, 0.0, 0, 2)]
+    monkeypatch.setattr(agreement, "measure", lambda *_: found)
+    monkeypatch.setattr(sys, "argv", ["agreement.py", "pairs.jsonl"])
+    assert 3 == agreement.main()
+    head, row = capsys.readouterr().out.splitlines()
+    assert ["failures", "2"] == [head.split()[-1], row.split()[-1]]

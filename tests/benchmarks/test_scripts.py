@@ -141,3 +141,14 @@ def test_gpu_script_runs_at_toy_size(tmp_path):
     assert 1 == done.returncode
     assert found["segments"]["machine"]["peak_flops"] > 0
     assert (tmp_path / "torch.txt").read_text()
+
+
+def test_gpu_script_installs_what_only_the_checkout_has(tmp_path):
+    """A package that can be imported in the checkout alone is not installed: it is installed then."""
+    python, log = tmp_path / "python", tmp_path / "log"
+    asked = f'#!/bin/sh\necho "$*" >>"{log}"\ncase "$*" in *"import minicheck_eval"*) [ -f pyproject.toml ] ;; esac\n'
+    python.write_text(asked)
+    python.chmod(0o755)
+    environment = {**os.environ, "PYTHON": str(python), "ATTENTION": "segments"}
+    subprocess.run(["sh", str(BENCHMARKS / "gpu.sh"), "--toy", str(tmp_path / "out")], env=environment, check=True)
+    assert "-m pip install --quiet ." in log.read_text().splitlines()

@@ -4,11 +4,12 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+from minicheck_eval.engine import attention_flex
 from minicheck_eval.engine import layout as layout_module
 from minicheck_eval.engine.attention import prepare_attention, tree_mask
 from minicheck_eval.engine.attention_varlen import varlen
 from minicheck_eval.engine.layout import lay_out
-from minicheck_eval.engine.plan import plan
+from minicheck_eval.engine.plan import TokenPrompt, plan
 
 
 def flash_in_plain_words(q, k, v, *, queries_until, keys_until, most_queries, most_keys, window):
@@ -45,3 +46,20 @@ def test_each_kind_gives_what_the_masked_softmax_gives(kind, group, cells, rando
         expected = scaled_dot_product_attention(q, wide_k, wide_v, attn_mask=tree_mask(layout, (0, one.tokens), cpu))
         attend = varlen(layout, cpu, flash_in_plain_words) if kind == "varlen" else prepare_attention(kind, layout, cpu)
         assert (expected - attend(q, k, v)).abs().max() < 1e-5
+
+
+def test_flex_compiles_few_lengths(monkeypatch):
+    """Passes of all sizes up to 16384 tokens have fewer lengths than PyTorch's compiler takes before it gives up."""
+    lengths = set()
+
+    def kernel(q, *_, **__):
+        lengths.add(q.shape[2])
+        return q
+
+    monkeypatch.setattr(attention_flex, "_kernel", lambda _: kernel)
+    monkeypatch.setattr("torch.nn.attention.flex_attention.create_block_mask", lambda *_, **__: None)
+    for size in (2, 100, 127, 128, 129, 200, 500, 900, 1500, 2048, 3000, 5000, 7000, 8193, 12000, 16384):
+        (one,) = plan([TokenPrompt((1,) * (size - 1), (2,))], budget_tokens=size, window_tokens=size).passes
+        q = torch.randn(1, size, 1)
+        assert torch.equal(q, attention_flex.flex(lay_out(one), torch.device("cpu"))(q, q, q))
+    assert 8 > len(lengths)

@@ -136,3 +136,33 @@ def test_other_errors_are_not_hidden():
 
     with pytest.raises(RuntimeError, match="shape mismatch"):
         BatchExecutor(broken, budget_tokens=10, window_tokens=10).score([(1, 2)])
+
+
+def test_groups_without_tokens_do_not_wait_for_ever():
+    """Where nothing is left to ask, the answers come after few groups, though no batch is filled."""
+    executor = BatchExecutor(Device(1000), budget_tokens=1000, window_tokens=10)
+    made = []
+
+    def groups():
+        for _ in range(1000):
+            made.append(())
+            yield ()
+
+    stream = executor.stream(groups())
+    assert [] == next(stream)
+    assert 100 > len(made)
+    assert 999 == len(list(stream))
+
+
+def test_groups_before_an_error_are_answered():
+    """When the source breaks, what came before has its answers, and then the error comes out."""
+
+    def groups():
+        yield from ([(1, 2)], [(3,), (4,)])
+        raise ValueError("a row that cannot be read")
+
+    stream = BatchExecutor(Device(1000), budget_tokens=1000, window_tokens=10).stream(groups())
+    assert [(1, 2)] == next(stream)
+    assert [(3,), (4,)] == next(stream)
+    with pytest.raises(ValueError, match="cannot be read"):
+        next(stream)

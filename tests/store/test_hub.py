@@ -215,6 +215,52 @@ def test_another_content_at_the_same_revision_is_refused(published, make_judge):
     fetch(judge)
 
 
+@pytest.fixture
+def sharded(hub, make_judge, model, tmp_path):
+    """A judge whose weights are published in several files."""
+    from transformers import RobertaForSequenceClassification
+
+    folder = tmp_path / "sharded"
+    RobertaForSequenceClassification.from_pretrained(model).save_pretrained(folder, max_shard_size="40kB")
+    shutil.copy(model / "tokenizer.json", folder)
+    hub.files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    judge = make_judge("model.safetensors.index.json")
+    more = "".join(f'[[weights]]\nname = "{name}"\n' for name in hub.files if name.startswith("model-"))
+    with (judge.folder / "manifest.toml").open("a") as stream:
+        stream.write(more)
+    return load_manifest(str(judge.folder))
+
+
+def test_weights_that_were_never_verified_are_not_loaded(sharded, model):
+    """A stray file that the library would prefer to the verified shards is refused."""
+    folder = fetch(sharded).folder
+    open_judge(str(sharded.folder))
+    shutil.copy(model / "model.safetensors", folder)
+    with pytest.raises(IntegrityError, match=r"model\.safetensors is no file of tiny") as caught:
+        open_judge(str(sharded.folder))
+    assert "remove it" in caught.value.hint
+
+
+def test_a_shard_that_the_manifest_does_not_list_is_not_loaded(sharded):
+    """What the index names beyond the manifest was not verified."""
+    folder = fetch(sharded).folder
+    path = sharded.folder / "manifest.toml"
+    shard = next(file.name for file in sharded.manifest.weights if file.name.startswith("model-"))
+    path.write_text(path.read_text().replace(f'[[weights]]\nname = "{shard}"\n', ""))
+    shorter = load_manifest(str(sharded.folder))
+    other = fetch_into_place(shorter, folder)
+    assert (other / shard).is_file()
+    with pytest.raises(IntegrityError, match="is no file of tiny"):
+        open_judge(str(sharded.folder))
+
+
+def fetch_into_place(judge, folder):
+    """Give a judge the files of another's folder in the store."""
+    from minicheck_eval.store.hub_weights import HubWeights
+
+    return shutil.copytree(folder, HubWeights(judge.manifest, judge.manifest.hub).folder)
+
+
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
 def test_a_file_that_changed_on_the_disk_is_refused(published, make_judge, name):
     """Each opening checks the files against the lock; the error names the file and the remedy."""
@@ -281,3 +327,19 @@ def test_a_manifest_may_not_leave_the_revision_open(make_judge):
     path.write_text(path.read_text().replace(COMMIT, "main"))
     with pytest.raises(ManifestError, match="revision"):
         load_manifest(str(judge.folder))
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('[[weights]]\nname = "second.bin"', "a pickle holds a model alone"),
+        ('[[weights]]\nname = "model.safetensors"', "a pickle holds a model alone"),
+        ('[config]\nname = "other.json"', "a model is loaded by its config.json"),
+    ],
+)
+def test_a_manifest_names_files_that_can_be_verified_and_loaded(make_judge, more, message):
+    """Pickles that would overwrite each other are refused, and a configuration that would not be the one loaded."""
+    path = make_judge("pytorch_model.bin").folder / "manifest.toml"
+    path.write_text(f"{path.read_text()}\n{more}\n")
+    with pytest.raises(ManifestError, match=message):
+        load_manifest(str(path.parent))
