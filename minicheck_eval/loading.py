@@ -8,7 +8,7 @@ from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.errors import BadInput, IntegrityError, ManifestError, ModelUnavailable
 from minicheck_eval.manifest import Located, Manifest
-from minicheck_eval.manifest.model_folder import check_shape
+from minicheck_eval.manifest.model_folder import check_shape, read_shape
 from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
 from minicheck_eval.store.weights import Weights, ready_weights
@@ -34,6 +34,7 @@ def load_backend(
     """Return the backend of a judge; every error that the tokenizer can tell comes before the weights are read."""
     weights = fetch(judge)
     tokenizer = _tokenizer(weights.tokenizer, parity)
+    _check_belongs(judge.manifest, tokenizer, weights)
     check_prompt(judge.manifest, tokenizer, chunk_tokens)
     from minicheck_eval.backends.local_open import open_local
 
@@ -75,6 +76,21 @@ def _tokenizer(path: Path, parity: Parity) -> PromptTokenizer:
         return PromptTokenizer(path, parse_control_tokens=parity.parse_control_tokens, double_bos=parity.double_bos)
     except Exception as error:  # the library raises bare exceptions
         raise IntegrityError(f"{path} is no tokenizer: {error}", hint="copy the file anew") from error
+
+
+def _check_belongs(manifest: Manifest, tokenizer: PromptTokenizer, weights: Weights) -> None:
+    """Refuse the tokenizer of another model, as far as one can tell."""
+    rows = read_shape(weights.config).get("vocab_size")
+    if isinstance(rows, int) and tokenizer.largest_id >= rows:
+        wrong = f"has ids up to {tokenizer.largest_id}, and the model {rows} of them"
+    elif manifest.classes and not tokenizer.ends_with_control(manifest.template.suffix):
+        wrong = f"does not have the control token that ends the prompt, {manifest.template.suffix!r}"
+    else:
+        return
+    raise IntegrityError(
+        f"{weights.tokenizer} is not of the model in {weights.folder}: it {wrong}",
+        hint="copy the tokenizer.json of this model into the folder",
+    )
 
 
 def _convert(source: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """Judges are opened from folders of tiny models on disk, and what is wrong with a folder is told before any scoring."""
 
 import json
+import shutil
 
 import pytest
 
@@ -199,6 +200,8 @@ def change(**changes):
 BROKEN = [
     ("internlm2", lack("model.layers.1.attention.wqkv.weight"), IntegrityError, "lacks model.layers.1"),
     ("t5", lack("lm_head.weight"), IntegrityError, "lacks lm_head.weight"),
+    ("t5", lack("shared.weight"), IntegrityError, "lacks shared.weight"),
+    ("roberta", change(vocab_size=5), IntegrityError, "has ids up to"),
     ("roberta", lack("classifier.dense.weight"), IntegrityError, "lacks classifier.dense.weight"),
     ("internlm2", add, IntegrityError, "has besides model.layers.9.extra.weight"),
     ("roberta", add, IntegrityError, "has besides model.layers.9.extra.weight"),
@@ -232,6 +235,15 @@ def test_a_damaged_folder_is_told_with_its_file_and_what_to_do(tiny_model, kind,
     assert message in str(caught.value)
     assert folder.name in str(caught.value)
     assert caught.value.hint
+
+
+def test_the_tokenizer_of_another_family_is_refused(tiny_model):
+    """A prompt that would end without its control token is no prompt of this model."""
+    folder = tiny_model("deberta-v2")
+    shutil.copy(tiny_model("t5") / "tokenizer.json", folder)
+    with pytest.raises(IntegrityError, match="not of the model") as caught:
+        open_judge(str(folder))
+    assert "tokenizer.json of this model" in caught.value.hint
 
 
 @pytest.fixture

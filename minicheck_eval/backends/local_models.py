@@ -32,21 +32,26 @@ def load_encoder(folder: Path, **place: Unpack[Place]) -> Any:
     """Return the model in evaluation mode."""
     shape = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config_class, model_class = CLASSES[shape["model_type"]]
-    if shape.get("tie_word_embeddings") is False and shape["model_type"] == "t5":
-        _check_head(folder)
+    if shape["model_type"] == "t5":
+        _check_embeddings(folder, tied=shape.get("tie_word_embeddings") is not False)
     return load(model_class, lambda: config_class(**shape), folder, place)
 
 
-def _check_head(folder: Path) -> None:
-    """Refuse a T5 whose own output layer is not in its files; the library would use the embedding in its place."""
+def _check_embeddings(folder: Path, *, tied: bool) -> None:
+    """Refuse a T5 without its own embedding or output layer; the library would use the one in place of the other."""
     whole = folder / "model.safetensors"
     if whole.is_file():
         with safe_open(whole, framework="pt") as tensors:
             names = set(tensors.keys())
     else:
         names = set(json.loads(Path(f"{whole}.index.json").read_text(encoding="utf-8"))["weight_map"])
-    if "lm_head.weight" not in names:
+    embeddings = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"}
+    if tied:
+        embeddings.add("lm_head.weight")
+    missing = [] if names & embeddings else ["shared.weight"]
+    missing += [] if tied or "lm_head.weight" in names else ["lm_head.weight"]
+    if missing:
         raise IntegrityError(
-            f"{folder} does not hold the tensors of its config.json: it lacks lm_head.weight",
+            f"{folder} does not hold the tensors of its config.json: it lacks {' and '.join(missing)}",
             hint="copy the model anew",
         )

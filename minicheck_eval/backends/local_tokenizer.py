@@ -36,6 +36,7 @@ class PromptTokenizer:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._bos = tuple(self._tokenizer.encode("").ids) if double_bos else ()
+        self._added = tuple(token.content for token in self._tokenizer.get_added_tokens_decoder().values())
         self._parse = parse_control_tokens
         self._control = {} if parse_control_tokens else self._protect()
         longest_first = sorted(self._control, key=len, reverse=True)
@@ -62,6 +63,15 @@ class PromptTokenizer:
         ids = {token.content: i for i, token in control.items()}
         self._tokenizer = sealed(self._tokenizer, ids)
         return ids
+
+    @property
+    def largest_id(self) -> int:
+        """Return the largest id that a text may become."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values())
+
+    def ends_with_control(self, text: str) -> bool:
+        """Tell whether a text of our own ends with a control token of this vocabulary."""
+        return text.endswith(self._added)
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Count the tokens of each text, as a text from a user."""

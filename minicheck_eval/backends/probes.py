@@ -15,14 +15,6 @@ cannot be reserved, but groups of more than ten are asked to call the harbour of
 at one end with the same flame, and the time was taken until wax melted at the other end. Silver took 41
 seconds, copper 48 seconds and iron four minutes and ten seconds. The rods were of equal length and thickness.
 The test was repeated three times, and the mean was written down.""",
-    """Version 3.2 of the library drops support for the old configuration format. Files in that format are refused with
-an error that names the line. The command `convert` writes a file in the new format and keeps the old one beside
-it. Comments are kept, but the order of the sections may change. Users who pinned version 2 need to do nothing
-until the end of the year, when security fixes for it end.""",
-    """Maria Okafor joined the museum in 1998 as a restorer of textiles and became its director in 2011. Under her the
-number of visitors rose from 80,000 to 310,000 a year. She opened the east wing, which shows costumes and looms,
-in 2016. In an interview she said that she regretted the sale of two carpets in her first year. Her successor
-has not been named.""",
 )
 CLAIMS = (
     "The ferry does not run on Sundays in winter.",
@@ -31,12 +23,6 @@ CLAIMS = (
     "Silver carried the heat faster than copper did.",
     "The iron rod was thicker than the others.",
     "Each test was done more than once.",
-    "The new version reads the old configuration files.",
-    "Comments survive the conversion.",
-    "Version 2 gets no more security fixes from today on.",
-    "Okafor had been at the museum for 13 years when she became its director.",
-    "The east wing opened in 2011.",
-    "She would sell the carpets again.",
 )
 
 

@@ -206,7 +206,7 @@ def _detail(row: Sequence[Score | Failure], reason: str) -> str:
             return score.message
     unclear = min((s for s in row if isinstance(s, Score)), key=lambda s: s.mass)
     said = f"P(yes) + P(no) = {unclear.mass:.3f}, its first token was {unclear.top!r}"
-    return f"the judge said neither yes nor no: {said}"
+    return f"too little of the judge's answer was a yes or a no: {said}"
 
 
 def _feedback(names: Sequence[str | int], question: Question, verdicts: Sequence[ClaimVerdict]) -> str:

