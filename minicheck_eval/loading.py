@@ -6,7 +6,8 @@ from pathlib import Path
 
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.errors import BadInput, IntegrityError, ManifestError, ModelUnavailable
+from minicheck_eval.errors import IntegrityError, ManifestError, ModelUnavailable
+from minicheck_eval.evaluators.fact_checking import check_chunk_tokens
 from minicheck_eval.manifest import Located, Manifest
 from minicheck_eval.manifest.model_folder import check_shape, read_shape
 from minicheck_eval.parity import SAFE, Parity
@@ -53,18 +54,12 @@ def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: i
     window = manifest.limits.window_tokens
     # Counted as the evaluator counts it, so that what is let through here is not refused there.
     frame = sum(tokenizer.count(manifest.template.own_text))
-    room = window - frame
-    if room <= 1:
+    if window - frame <= 1:
         raise ManifestError(
             f"the window of {manifest.name} has {window} tokens, and its prompt alone {frame}",
             hint="no document fits: raise window_tokens as far as the model goes, or shorten the prompt",
         )
-    if not 1 <= chunk_tokens <= room:
-        raise BadInput(
-            f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {window} tokens, the prompt around "
-            f"them {frame}",
-            hint=f"choose chunk_tokens from 1 to {room}, and leave room for the claim",
-        )
+    check_chunk_tokens(chunk_tokens, window_tokens=window, frame_tokens=frame)
 
 
 def _tokenizer(path: Path, parity: Parity) -> PromptTokenizer:

@@ -73,7 +73,7 @@ def lay_out(one: Pass) -> Layout:
 def _segments(one: Pass, ranges: list[Range], ends: list[int], children: list[int]) -> Iterator[Segment]:
     i = 0
     while i < len(ranges):
-        start, depth = ranges[i][0], one.nodes[i].depth
+        start, depth, parent = ranges[i][0], one.nodes[i].depth, one.nodes[i].parent
         last = i
         while children[last] == 1:
             last += 1
@@ -84,15 +84,13 @@ def _segments(one: Pass, ranges: list[Range], ends: list[int], children: list[in
             most = start + max(ends[i] - start, min(GROUP_TOKENS, depth))
             is_chain = stop == ends[i]
             stop = ends[i]
-            while (after := _node_at(ranges, last, stop)) is not None and one.nodes[after].parent == one.nodes[
-                i
-            ].parent:
-                if ends[after] > most:
+            while (after := _node_at(ranges, last, stop)) is not None:
+                if one.nodes[after].parent != parent or ends[after] > most:
                     break
                 is_chain, stop, last = False, ends[after], after
         own = stop - start
         repeats_above = is_chain and (depth <= own or own * (depth + own) > MASK_CELLS)
-        yield Segment((start, stop), _above(one, ranges, one.nodes[i].parent), is_chain, repeats_above)
+        yield Segment((start, stop), _above(one, ranges, parent), is_chain, repeats_above)
         while i < len(ranges) and ranges[i][0] < stop:
             i += 1
 

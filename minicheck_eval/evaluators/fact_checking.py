@@ -17,7 +17,7 @@ from minicheck_eval.evaluators.once import score_once
 from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
 from minicheck_eval.text import OwnRules, Piece, Span, TextRules
 
-__all__ = ["Chunk", "FactCheckingEvaluator", "Question"]
+__all__ = ["Chunk", "FactCheckingEvaluator", "Question", "check_chunk_tokens"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,17 @@ class Question:
 
     claims: tuple[Piece, ...]
     chunks: tuple[Chunk, ...]
+
+
+def check_chunk_tokens(chunk_tokens: int, *, window_tokens: int, frame_tokens: int) -> None:
+    """Raise `BadInput` for chunks that do not fit into the window beside the prompt around them."""
+    room = window_tokens - frame_tokens
+    if not 1 <= chunk_tokens <= room:
+        raise BadInput(
+            f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {window_tokens} tokens, the prompt "
+            f"around them {frame_tokens}",
+            hint=f"choose chunk_tokens from 1 to {room}, and leave room for the claim",
+        )
 
 
 class FactCheckingEvaluator:
@@ -59,12 +70,7 @@ class FactCheckingEvaluator:
         rules: TextRules | None = None,
     ) -> None:
         frame = sum(backend.count_tokens(template.own_text))
-        if not 1 <= chunk_tokens <= backend.window_tokens - frame:
-            raise BadInput(
-                f"chunks of {chunk_tokens} tokens do not fit: the judge's window has {backend.window_tokens} tokens, "
-                f"the prompt around them {frame}",
-                hint=f"choose chunk_tokens from 1 to {backend.window_tokens - frame}, and leave room for the claim",
-            )
+        check_chunk_tokens(chunk_tokens, window_tokens=backend.window_tokens, frame_tokens=frame)
         self.backend = backend
         self.template = template
         self.chunk_tokens = chunk_tokens

@@ -73,17 +73,15 @@ def _asked(batch: Sequence[Case]) -> list[Case]:
 def _records(
     batch: Sequence[Case], verdicts: Sequence[Mapping[str, Any]], name: str, seconds: float
 ) -> list[dict[str, Any]]:
-    asked = _asked(batch)
+    known = {case.id: response.to_json() for case in batch if (response := without_judge(case)) is not None}
+    asked = [case for case in batch if case.id not in known]
     # A verdict too few or too many would go to the wrong cases: strict, so that it is an error.
-    by_id = {case.id: verdict for case, verdict in zip(asked, verdicts, strict=True)}
+    judged = {case.id: verdict for case, verdict in zip(asked, verdicts, strict=True)}
     share = seconds / len(asked) if asked else 0.0
-    records = []
-    for case in batch:
-        known = without_judge(case)
-        records.append(
-            _record(case, name, by_id[case.id], share) if known is None else _record(case, name, known.to_json(), 0.0)
-        )
-    return records
+    return [
+        _record(case, name, judged[case.id], share) if case.id in judged else _record(case, name, known[case.id], 0.0)
+        for case in batch
+    ]
 
 
 def _record(case: Case, name: str, verdict: Mapping[str, Any], seconds: float) -> dict[str, Any]:
