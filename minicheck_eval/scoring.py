@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from minicheck_eval.errors import ManifestError
 from minicheck_eval.identity import digest
@@ -15,11 +15,15 @@ __all__ = [
     "Failure",
     "Prompt",
     "PromptTemplate",
+    "Reply",
+    "ReplyingBackend",
     "Score",
     "Segment",
     "StreamingBackend",
     "Usage",
+    "fill_slots",
     "score_stream",
+    "slots_of",
 ]
 
 
@@ -36,20 +40,37 @@ class Prompt:
 
     prefix: tuple[Segment, ...]
     suffix: tuple[Segment, ...]
+    system: str | None = None
+    """The instruction of a chat whose one user message is `text`; None where the prompt is written out for one model,
+    control tokens and all."""
 
     @property
     def text(self) -> str:
-        """Return the whole prompt as one string."""
+        """Return the whole prompt, or the whole user message, as one string."""
         return "".join(segment.text for segment in self.prefix + self.suffix)
 
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the prompt, in hexadecimal."""
-        return digest([list(map(list, self.prefix)), list(map(list, self.suffix))])
+        system = [] if self.system is None else [self.system]
+        return digest([list(map(list, self.prefix)), list(map(list, self.suffix)), *system])
 
 
 _SLOT = re.compile(r"\{([a-z_]+)\}")
 _EMPTY = {"document": "", "claim": ""}
+
+
+def slots_of(template: str) -> list[str]:
+    """Return the names of the slots `{name}` of a template, in order."""
+    return _SLOT.findall(template)
+
+
+def fill_slots(template: str, values: Mapping[str, str]) -> tuple[Segment, ...]:
+    """Fill the slots in one pass: braces and slot names inside the values mean nothing."""
+    # re.split with one group alternates: own text, slot name, own text, …
+    parts = _SLOT.split(template)
+    segments = [Segment(values[part], False) if i % 2 else Segment(part, True) for i, part in enumerate(parts)]
+    return tuple(segment for segment in segments if segment.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +82,11 @@ class PromptTemplate:
     paste_claim: bool = False
     """Put the claim in place of "[CLAIM]" in a document too, as the MiniCheck package does; it is no part of the
     digest."""
+    system: str | None = None
+    """The instruction of a chat; None where prefix and suffix are written out for one model, control tokens and all."""
 
     def __post_init__(self) -> None:
-        slots = sorted(_SLOT.findall(self.prefix + self.suffix))
+        slots = sorted(slots_of(self.prefix + self.suffix))
         if slots != ["claim", "document"] or "{document}" not in self.prefix:
             raise ManifestError(
                 f"the prompt template has the slots {slots}, with the prefix {self.prefix!r}",
@@ -75,24 +98,18 @@ class PromptTemplate:
         if self.paste_claim:
             document = document.replace("[CLAIM]", claim)
         values = {"document": document, "claim": claim}
-        return Prompt(_fill(self.prefix, values), _fill(self.suffix, values))
+        return Prompt(fill_slots(self.prefix, values), fill_slots(self.suffix, values), self.system)
 
     @property
     def own_text(self) -> tuple[str, ...]:
-        """Return the pieces around the slots."""
-        return tuple(segment.text for segment in (*_fill(self.prefix, _EMPTY), *_fill(self.suffix, _EMPTY)))
+        """Return the pieces around the slots, the instruction first."""
+        around = (*fill_slots(self.prefix, _EMPTY), *fill_slots(self.suffix, _EMPTY))
+        return (*([self.system] if self.system else []), *(segment.text for segment in around))
 
     @property
     def digest(self) -> str:
         """Return the SHA-256 of the template, in hexadecimal."""
-        return digest([self.prefix, self.suffix])
-
-
-def _fill(template: str, values: Mapping[str, str]) -> tuple[Segment, ...]:
-    # re.split with one group alternates: own text, slot name, own text, …
-    parts = _SLOT.split(template)
-    segments = [Segment(values[part], False) if i % 2 else Segment(part, True) for i, part in enumerate(parts)]
-    return tuple(segment for segment in segments if segment.text)
+        return digest([self.prefix, self.suffix, *([] if self.system is None else [self.system])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +122,26 @@ class Score:
     """P(no), in [0, 1]."""
     top: str = ""
     """The most probable token, to see what a judge that says neither says."""
+    reply: str = ""
+    """What the judge said, where its answer was read from words: then the probabilities are 0 and 1."""
+    neutralised: bool = False
+    """Control tokens that were written out in the texts were made plain text before a server saw them."""
 
     @property
     def mass(self) -> float:
         """Return P(yes) + P(no): how much of the answer was an answer."""
         return self.support + self.refute
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the judge said to one prompt, in words."""
+
+    text: str
+    complete: bool = True
+    """False where the reply was cut off at its limit of tokens."""
+    neutralised: bool = False
+    """As of a score."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,23 +155,27 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a backend was asked and what it computed."""
+    """What a backend was asked, and what it cost."""
 
     prompts: int = 0
     asked_tokens: int = 0
     """Tokens of all prompts, each counted as often as it was asked."""
     computed_tokens: int = 0
     """Tokens that went through the model: less than asked where prompts share them."""
+    reply_tokens: int = 0
+    """Tokens that the model wrote, beyond the one that a score is read from."""
+    calls: int = 0
+    """Requests to a server, those that were repeated too; passes of a local model."""
+    seconds: float = 0.0
+    """Of all calls together: calls side by side count each."""
 
-    def plus(self, *, prompts: int = 0, asked_tokens: int = 0, computed_tokens: int = 0) -> Usage:
-        """Return the sum."""
-        return Usage(self.prompts + prompts, self.asked_tokens + asked_tokens, self.computed_tokens + computed_tokens)
+    def plus(self, **more: float) -> Usage:
+        """Return the sum with some numbers, by name."""
+        return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
 
     def minus(self, before: Usage) -> Usage:
         """Return what came after `before`."""
-        return self.plus(
-            prompts=-before.prompts, asked_tokens=-before.asked_tokens, computed_tokens=-before.computed_tokens
-        )
+        return self.plus(**{name: -value for name, value in asdict(before).items()})
 
 
 class Backend(Protocol):
@@ -180,6 +216,20 @@ class StreamingBackend(Backend, Protocol):
 
     def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch, in order; the iterable may be read ahead, in another thread."""
+        ...
+
+
+@runtime_checkable
+class ReplyingBackend(Backend, Protocol):
+    """A backend whose model can answer in words."""
+
+    def reply(
+        self, prompts: Sequence[Prompt], *, schema: Mapping[str, Any] | None = None, most_tokens: int = 512
+    ) -> list[Reply | Failure]:
+        """Return one reply or one failure for each prompt, in input order, at temperature 0.
+
+        With `schema`, a JSON Schema, the reply is held to it where the backend can.
+        """
         ...
 
 
