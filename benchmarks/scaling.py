@@ -103,7 +103,8 @@ def main() -> None:
     """Measure all points, print the table, write the JSON and draw the curves."""
     options = parse()
     close_engines_on_termination()
-    measured = []
+    measured: list[dict[str, Any]] = []
+    result = {"command": sys.argv, "model": describe_model(options), "points": measured}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         common = {"workload": str(folder / "workload.json"), "max_seconds": options.max_seconds}
@@ -111,10 +112,10 @@ def main() -> None:
         for point in points(options):
             print(f"{point.curve}: {point.value:,}", file=sys.stderr, flush=True)
             measured.append(measure(point, settings, folder))
-    result = {"command": sys.argv, "model": describe_model(options), "points": measured}
+            if options.out:
+                # After each point, so that an hour's work is not lost with the last one.
+                write(result, options.out)
     show(result)
-    if options.out:
-        write(result, options.out)
     if options.plot:
         plot(result, options.plot)
     if any(point["failed"] for point in measured):

@@ -47,8 +47,9 @@ class JudgeIdentity:
     prompt_digest: str
     labels_digest: str
     """Of the reply tokens that count as yes and as no."""
-    window_tokens: int
-    chunk_tokens: int
+    window_tokens: int | None
+    """None here and below: only a judge that was opened knows."""
+    chunk_tokens: int | None
     threshold: float
     least_mass: float
     chunk_aggregation: str
@@ -61,6 +62,12 @@ class JudgeIdentity:
     """Which habits of the reference implementation it has."""
     recheck: bool = False
     """Scores near a border were computed again, alone and in float32."""
+    evaluator: str = "fact-checking"
+    """What the judge is asked about an answer."""
+    reading: str = "first-token"
+    """How its answer is read: from the probabilities of its first token, or from its words."""
+    fallback: Mapping[str, Any] | None = None
+    """The judge that is asked where this one is not enough: its identity, and when."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the identity as JSON-ready values."""

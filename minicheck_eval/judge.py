@@ -1,26 +1,27 @@
-"""The one door: `open_judge` joins manifest, weights, backend and evaluator."""
+"""The one door: `open_judge` joins a model, what runs it and what it is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.probes import probes
-from minicheck_eval.backends.recheck import RecheckingBackend, measure_noise
-from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
-from minicheck_eval.errors import BadInput, IntegrityError
+from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.choosing import Fallback, choose, choose_fallback, fallback_json
+from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
+from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
+from minicheck_eval.evaluators.fallback import FallbackEvaluator
+from minicheck_eval.family import open_family
+from minicheck_eval.general import GeneralSettings, open_general
 from minicheck_eval.identity import JudgeIdentity
-from minicheck_eval.loading import load_backend
-from minicheck_eval.manifest import Located, load_manifest
 from minicheck_eval.parity import Parity
-from minicheck_eval.scoring import Backend, Score, StreamingBackend, Usage
+from minicheck_eval.scoring import Backend, StreamingBackend, Usage
 from minicheck_eval.settings import Settings
-from minicheck_eval.store.weights import known_digests
+from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["Judge", "Scores", "identity_without_weights", "open_judge"]
+__all__ = ["Fallback", "Judge", "Scores", "identity_without_weights", "open_judge"]
 
 
 class Scores(NamedTuple):
@@ -36,12 +37,18 @@ class Scores(NamedTuple):
     """One number for each chunk; with the package's parity, which splits claims, a row of one for each sentence."""
 
 
+WITHOUT_EVIDENCE = ("answers-question", "rubric")
+"""Evaluators that can judge an answer without documents."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """A model with its prompt, threshold and aggregation: what gives support."""
 
     identity: JudgeIdentity
-    evaluator: FactCheckingEvaluator
+    evaluator: Evaluator
+    backends: Mapping[str, Backend]
+    """Name of a judge → what runs its model; of two where one falls back on the other."""
 
     def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
         """Check one answer against its documents."""
@@ -55,13 +62,40 @@ class Judge:
         self, batches: Iterable[Sequence[EvaluationRequest]]
     ) -> Generator[list[EvaluationResponse], None, None]:
         """Check batch after batch, the next ones prepared while the judge works."""
-        return self.evaluator.evaluate_stream(batches)
+        return evaluate_stream(self.evaluator, batches)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close connections to servers."""
+        for backend in self.backends.values():
+            if (close := getattr(backend, "close", None)) is not None:
+                close()
+
+    def confirm(self) -> None:
+        """Raise `IntegrityError` where a server no longer has the model that was opened."""
+        for backend in self.backends.values():
+            if (confirm := getattr(backend, "confirm", None)) is not None:
+                confirm()
 
     @property
-    def usage(self) -> Usage | None:
-        """Tell what the judge has been asked and has computed; None where its backend does not say."""
-        backend = self.evaluator.backend
-        return backend.usage if isinstance(backend, StreamingBackend) else None
+    def backend(self) -> Backend:
+        """Return what runs the model, for evaluators of one's own."""
+        return self.backends[self.identity.judge]
+
+    @property
+    def needs_evidence(self) -> bool:
+        """Tell whether an answer without evidence can be judged at all."""
+        return self.identity.evaluator not in WITHOUT_EVIDENCE
+
+    @property
+    def usages(self) -> dict[str, Usage]:
+        """Tell for each judge, by name, what it was asked and what that cost, where its backend says."""
+        return {name: b.usage for name, b in self.backends.items() if isinstance(b, StreamingBackend)}
 
     def score(self, docs: Sequence[str], claims: Sequence[str], chunk_size: int | None = None) -> Scores:
         """Score pairs as the MiniCheck package's `MiniCheck.score(docs=…, claims=…)` does.
@@ -73,6 +107,10 @@ class Judge:
             raise BadInput("docs or claims is one string", hint="give lists: score(docs=[text], claims=[claim])")
         if len(docs) != len(claims):
             raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
+        if not isinstance(self.evaluator, FactCheckingEvaluator):
+            raise BadInput(
+                f"{self.identity.judge} is more than a fact checker", hint="open it without evaluator and fallback"
+            )
         parity = self.identity.parity
         split = parity.reference_texts and not parity.whole_claims
         evaluator = FactCheckingEvaluator(
@@ -82,6 +120,7 @@ class Judge:
             decision=self.evaluator.decision,
             split_claims=split,
             rules=self.evaluator.rules,
+            rechunk=self.evaluator.rechunk,
         )
         requests = [
             EvaluationRequest("", [Document(document)], claim) for document, claim in zip(docs, claims, strict=True)
@@ -104,6 +143,7 @@ def _row(
 def open_judge(
     name: str,
     *,
+    evaluator: str = "fact-checking",
     threshold: float | None = None,
     chunk_tokens: int | None = None,
     claim_aggregation: str | None = None,
@@ -114,97 +154,80 @@ def open_judge(
     quantize: str | None = None,
     parity: str | Parity | None = None,
     recheck: bool = False,
+    reading: str = "auto",
+    rule: ReplyRule | None = None,
+    pass_score: int | None = None,
+    server: ServerOptions | None = None,
+    fallback: Fallback | None = None,
 ) -> Judge:
-    """Open the judge `name`, or the one in a folder that holds a model of the family or a manifest.toml.
+    """Open the judge `name`: one with a manifest, a folder with a model, `ollama:MODEL` or `openai:URL#MODEL`.
 
     What is not given comes from the manifest.  The weights are fetched on first use.  `dtype` is "float32", "bfloat16",
     "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is "cpu", "cuda", "cuda:1" or "auto" (all GPUs,
     and the CPU's memory for what does not fit); `max_memory` bounds weights, as in "0=20GiB,cpu=30GiB"; `quantize` is
     "8bit" or "4bit".  With `parity` the judge has habits of the MiniCheck package: all that it has now ("reference"),
     those behind its published numbers ("published"), or some.  With `recheck` scores near the threshold are computed
-    again, alone and in float32, with a second copy of the model.  Raises `ManifestError` for an unknown name,
-    `ModelUnavailable` without weights, and `IntegrityError` where a file is not what it should be or the judge does not
-    answer as it should.
+    again, alone and in float32, with a second copy of the model.
+
+    A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
+    `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
+    compares), or "auto".  `server` says how a server is asked.  `fallback` is asked where this judge is not enough.
+
+    Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where a file
+    is not what it should be or the judge does not answer as it should.
     """
-    placement = Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
-    settings = Settings.read(
-        load_manifest(name),
-        threshold=threshold,
-        chunk_tokens=chunk_tokens,
-        claim_aggregation=claim_aggregation,
-        split_claims=split_claims,
-        placement=placement,
-        parity=parity,
-        recheck=recheck,
-    )
-    backend = _open_backend(settings)
-    # Known answers are those to the ids and positions that the judge was made for.
-    if settings.parity.rope_theta is None and not settings.parity.double_bos:
-        _check_canaries(settings.located, backend)
-    if recheck:
-        backend = _rechecking(backend, settings)
-    # What was fetched just now has digests that were not known before.
-    digests = known_digests(settings.located)
-    identity = replace(settings.identity, backend=backend.name, dtype=backend.dtype, digests=digests)
-    return Judge(identity=identity, evaluator=_evaluator(backend, settings))
+    options = {
+        "evaluator": evaluator,
+        "threshold": threshold,
+        "chunk_tokens": chunk_tokens,
+        "claim_aggregation": claim_aggregation,
+        "split_claims": split_claims,
+        "placement": Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize),
+        "parity": parity,
+        "recheck": recheck,
+        "reading": reading,
+        "rule": rule,
+        "pass_score": pass_score,
+    }
+    server = server or ServerOptions()
+    settings = choose(name, **options)
+    second = None if fallback is None else choose_fallback(settings, fallback, options)
+    first = _open(settings, server)
+    if fallback is None or second is None:
+        return first
+    try:
+        # The address that was given is that of the first judge's server.
+        return _with_fallback(first, _open(second, replace(server, url=None)), fallback)
+    except BaseException:
+        first.close()
+        raise
 
 
 def identity_without_weights(
-    name: str,
-    *,
-    threshold: float | None = None,
-    chunk_tokens: int | None = None,
-    quantize: str | None = None,
-    parity: str | Parity | None = None,
-    recheck: bool = False,
+    name: str, *, quantize: str | None = None, fallback: Fallback | None = None, **options: Any
 ) -> JudgeIdentity:
-    """Tell who a judge would be, without loading it: `backend` and `dtype` are empty."""
-    return Settings.read(
-        load_manifest(name),
-        threshold=threshold,
-        chunk_tokens=chunk_tokens,
-        claim_aggregation=None,
-        split_claims=True,
-        placement=Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize),
-        parity=parity,
-        recheck=recheck,
-    ).identity
+    """Tell who a judge would be, without opening it; takes what `open_judge` takes.
+
+    What only an open judge knows, such as `backend` and `dtype`, is empty or None.
+    """
+    options["placement"] = Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize)
+    settings = choose(name, **options)
+    if fallback is None:
+        return settings.identity
+    second = choose_fallback(settings, fallback, options)
+    return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
 
 
-def _evaluator(backend: Backend, settings: Settings) -> FactCheckingEvaluator:
-    return FactCheckingEvaluator(
-        backend,
-        template=replace(settings.located.manifest.template, paste_claim=settings.parity.paste_claim),
-        chunk_tokens=settings.chunk_tokens,
-        decision=settings.decision,
-        split_claims=settings.split_claims,
-        rules=settings.rules,
-    )
+def _open(settings: Settings | GeneralSettings, server: ServerOptions) -> Judge:
+    if isinstance(settings, Settings):
+        identity, checker = open_family(settings)
+        return Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
+    opened = open_general(settings, server)
+    return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={opened.identity.judge: opened.backend})
 
 
-def _open_backend(settings: Settings) -> Backend:
-    return load_backend(settings.located, settings.placement, settings.chunk_tokens, settings.parity)
-
-
-def _rechecking(fast: Backend, settings: Settings) -> Backend:
-    """Put a second backend beside the first, which computes in float32, one prompt at a time."""
-    manifest, placement = settings.located.manifest, replace(settings.placement, dtype="float32", quantization="")
-    exact = load_backend(settings.located, placement, settings.chunk_tokens, settings.parity, alone=True)
-    borders = [("support", settings.decision.threshold), ("mass", settings.decision.least_mass)]
-    noise = measure_noise(fast, exact, probes(manifest.template))
-    return RecheckingBackend(fast, exact, borders=borders, noise=noise)
-
-
-def _check_canaries(located: Located, backend: Backend) -> None:
-    """Ask questions with known answers: a library that changed under the judge must not change verdicts in silence."""
-    canaries = located.manifest.canaries
-    tolerance = 0.01 if backend.dtype == "float32" else 0.08
-    prompts = [located.manifest.template.fill(canary.document, canary.claim) for canary in canaries]
-    for canary, score in zip(canaries, backend.score(prompts), strict=True):
-        if not isinstance(score, Score) or abs(score.support - canary.support) > tolerance:
-            got = f"{score.support:.4f}" if isinstance(score, Score) else score.message
-            raise IntegrityError(
-                f"{located.manifest.name} does not answer as it should: support {got} for {canary.claim!r}, expected "
-                f"{canary.support:.4f} ± {tolerance} ({backend.name}, {backend.dtype})",
-                hint="a newer library may compute differently: install the versions that the README names",
-            )
+def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:
+    names = (first.identity.judge, second.identity.judge)
+    both = FallbackEvaluator(first.evaluator, second.evaluator, on=fallback.on, band=fallback.band, names=names)
+    identity = replace(first.identity, fallback=fallback_json(second.identity, fallback))
+    return Judge(identity=identity, evaluator=both, backends={**first.backends, **second.backends})

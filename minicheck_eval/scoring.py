@@ -173,6 +173,9 @@ class Usage:
         """Return the sum with some numbers, by name."""
         return replace(self, **{name: getattr(self, name) + value for name, value in more.items()})
 
+    def __add__(self, other: Usage) -> Usage:
+        return self.plus(**asdict(other))
+
     def minus(self, before: Usage) -> Usage:
         """Return what came after `before`."""
         return self.plus(**{name: -value for name, value in asdict(before).items()})

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from minicheck_eval import Document, EvaluationRequest, Evaluator, Outcome
+from minicheck_eval import family
 from minicheck_eval import judge as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.errors import BadInput, IntegrityError
@@ -24,7 +25,7 @@ def backend(monkeypatch):
     """The real door over a fake model."""
     fake = FakeBackend(answer, window_tokens=2048)
     fake.dtype = "float32"
-    monkeypatch.setattr(door, "_open_backend", lambda *_: fake)
+    monkeypatch.setattr(family, "_open_backend", lambda *_: fake)
     return fake
 
 

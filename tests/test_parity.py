@@ -4,7 +4,7 @@ import json
 import pytest
 
 from minicheck_eval import Document, EvaluationRequest, Outcome, cli
-from minicheck_eval import judge as door
+from minicheck_eval import family as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.errors import BadInput
 from minicheck_eval.judge import identity_without_weights, open_judge

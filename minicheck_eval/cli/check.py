@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_options
+from minicheck_eval.cli.judge_options import judge_arguments, judge_options
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
@@ -20,33 +20,26 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
 
 
 @click.command()
-@click.option("--document", "documents", required=True, multiple=True, metavar="FILE|-", help="Evidence; repeatable.")
+@click.option("--document", "documents", multiple=True, metavar="FILE|-", help="Evidence; repeatable.")
 @click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
+@click.option("--question", default="", metavar="TEXT", help="What the text answers, for evaluators that ask.")
 @click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
-@click.option(
-    "--threshold", type=click.FloatRange(0, 1), help="Support above which a claim is supported; else the judge's own."
-)
-@click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
 @judge_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
-def check(  # noqa: PLR0917 - click passes by name
-    documents: tuple[str, ...],
-    claim: str,
-    judge_name: str,
-    threshold: float | None,
-    chunk_tokens: int | None,
-    as_json: bool,
-    **how: Any,
+def check(
+    documents: tuple[str, ...], claim: str, question: str, judge_name: str, as_json: bool, **options: Any
 ) -> int:
     """Check each claim of a text against documents.
 
     Exit code 0: all claims supported; 1: not; 2: bad input; 3: could not judge.
     """
-    request = EvaluationRequest.from_documents([_read(name) for name in documents], claim)
+    if not documents and options["evaluator"] in ("fact-checking", "relevancy"):
+        raise BadInput("there is no document to check against", hint="name one: --document FILE, or - for stdin")
+    request = EvaluationRequest(question, [_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 
-    judge = open_judge(judge_name, threshold=threshold, chunk_tokens=chunk_tokens, **how)
-    response = judge.evaluate(request)
+    with open_judge(judge_name, **judge_arguments(options)) as judge:
+        response = judge.evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
     return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)
 
@@ -69,7 +62,7 @@ def _render(request: EvaluationRequest, response: EvaluationResponse) -> str:
     from minicheck_eval.reports.plain import plain
 
     lines = []
-    for claim in response.metadata["claims"]:
+    for claim in response.metadata.get("claims", ()):
         support = "  –  " if claim["support"] is None else f"{claim['support']:.3f}"
         lines.append(f"{support}  {claim['outcome']:<7}  {plain(claim['text'])}")
         if "detail" in claim:

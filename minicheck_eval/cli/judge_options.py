@@ -2,16 +2,104 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
-__all__ = ["judge_options"]
+from minicheck_eval.errors import BadInput
+
+__all__ = ["judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+PLAIN = (
+    "threshold",
+    "chunk_tokens",
+    "evaluator",
+    "pass_score",
+    "reading",
+    "dtype",
+    "device",
+    "max_memory",
+    "quantize",
+    "recheck",
+    "parity",
+)
+ANY_SHARE = click.FloatRange(0, 1)
+ABOVE_0 = click.FloatRange(0, min_open=True)
+
+
+def not_nan(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    """Refuse NaN, which is in every range to click, and in none to a gate."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number between 0 and 1")
+    return value
+
 
 OPTIONS = (
+    click.option(
+        "--threshold",
+        type=ANY_SHARE,
+        callback=not_nan,
+        help="Support above which a claim is supported; else the judge's own.",
+    ),
+    click.option(
+        "--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own."
+    ),
+    click.option(
+        "--evaluator",
+        type=click.Choice(["fact-checking", "relevancy", "answers-question", "rubric"]),
+        default="fact-checking",
+        show_default=True,
+        help="What the judge is asked; all but fact-checking want a chat model.",
+    ),
+    click.option("--pass-score", type=click.IntRange(1, 5), help="Least score that passes a rubric.  [default: 4]"),
+    click.option(
+        "--reading",
+        type=click.Choice(["auto", "first-token", "words", "strict"]),
+        default="auto",
+        show_default=True,
+        help="How a chat model's yes or no is read; strict: as Spring AI compares.",
+    ),
+    click.option("--yes-word", multiple=True, metavar="WORD", help="Counts as yes in place of “yes”; repeatable."),
+    click.option("--no-word", multiple=True, metavar="WORD", help="Counts as no in place of “no”; repeatable."),
+    click.option("--fallback", metavar="NAME", help="Judge that is asked where the first is not enough."),
+    click.option(
+        "--fallback-on",
+        default="uncertain,invalid,error,too_long",
+        show_default=True,
+        metavar="REASONS",
+        help="When it is asked.",
+    ),
+    click.option(
+        "--fallback-band",
+        type=ANY_SHARE,
+        callback=not_nan,
+        default=0.1,
+        show_default=True,
+        help="Uncertain is a support this near to the threshold.",
+    ),
+    click.option("--url", metavar="URL", help="Ollama server of a judge ollama:MODEL; else $OLLAMA_HOST."),
+    click.option(
+        "--concurrency", type=click.IntRange(1), help="Most requests to a server at once; else as many as help."
+    ),
+    click.option(
+        "--rate-limit", type=ABOVE_0, callback=not_nan, metavar="N", help="Most requests to a server in a second."
+    ),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=ABOVE_0,
+        callback=not_nan,
+        default=300.0,
+        show_default=True,
+        help="Seconds for a request to a server.",
+    ),
+    click.option(
+        "--window-tokens", type=click.IntRange(1), help="Most tokens of a prompt to a server; else the model's own."
+    ),
+    click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the key of a server."),
     click.option(
         "--dtype",
         type=click.Choice(["auto", "float32", "bfloat16", "float16"]),
@@ -44,3 +132,30 @@ def judge_options(command: Command) -> Command:
     for option in reversed(OPTIONS):
         command = option(command)
     return command
+
+
+def judge_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `open_judge` takes, from the flags of a verb; its other flags are left out."""
+    from minicheck_eval.backends.server_options import ServerOptions
+    from minicheck_eval.choosing import Fallback
+    from minicheck_eval.text.replies import ReplyRule
+
+    server = ServerOptions(
+        url=options["url"],
+        concurrency=options["concurrency"],
+        requests_per_s=options["rate_limit"],
+        timeout_s=options["timeout_s"],
+        window_tokens=options["window_tokens"],
+        api_key_env=options["api_key_env"],
+    )
+    words = {name: options[f"{name}_word"] for name in ("yes", "no") if options[f"{name}_word"]}
+    if len(words) == 1:
+        raise BadInput("of --yes-word and --no-word only one is given", hint="name the words for both")
+    reasons = tuple(filter(None, map(str.strip, options["fallback_on"].split(","))))
+    name = options["fallback"]
+    return {
+        **{plain: options[plain] for plain in PLAIN},
+        "rule": ReplyRule(**words) if words else None,
+        "server": server,
+        "fallback": None if name is None else Fallback(name, reasons, options["fallback_band"]),
+    }

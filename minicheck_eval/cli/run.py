@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_options
+from minicheck_eval.cli.judge_options import judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge
 
 if TYPE_CHECKING:
@@ -21,6 +20,25 @@ __all__ = ["run"]
 
 MOST_WARNINGS = 10
 LEAST_WIDTH = 20
+SHAPING = (
+    "judge",
+    "dtype",
+    "threshold",
+    "chunk_tokens",
+    "quantize",
+    "parity",
+    "recheck",
+    "evaluator",
+    "pass_score",
+    "reading",
+    "yes_word",
+    "no_word",
+    "fallback",
+    "fallback_on",
+    "fallback_band",
+    "window_tokens",
+)
+"""Options that make other verdicts."""
 
 
 def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> dict[str, str]:
@@ -35,13 +53,6 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
     return meta
 
 
-def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
-    # NaN is in every range to click, and in none to a gate.
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number between 0 and 1")
-    return value
-
-
 @click.command()
 @click.argument("cases", type=click.Path(path_type=Path))
 @click.option("--judge", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
@@ -51,7 +62,7 @@ def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> floa
 @click.option(
     "--min-rate",
     type=click.FloatRange(0, 1),
-    callback=_not_nan,
+    callback=not_nan,
     default=1.0,
     show_default=True,
     help="Least pass rate of every slice.",
@@ -63,13 +74,6 @@ def _not_nan(_: click.Context, __: click.Parameter, value: float | None) -> floa
     "--batch-cases", type=click.IntRange(1), default=32, show_default=True, help="Cases judged and recorded together."
 )
 @click.option("--restart", is_flag=True, help="Forget the run that the folder holds.")
-@click.option(
-    "--threshold",
-    type=click.FloatRange(0, 1),
-    callback=_not_nan,
-    help="Support above which a claim is supported; else the judge's own.",
-)
-@click.option("--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own.")
 @judge_options
 def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
@@ -82,7 +86,7 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     from minicheck_eval.harness.cases import load
     from minicheck_eval.reports.terminal import print_report
 
-    out = out or _folder(cases, options["judge"])
+    out = out or _folder(cases, options["judge"], options["evaluator"])
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a folder", hint="choose another --out")
     loaded = load(cases, skip_bad=options["skip_bad"])
@@ -107,18 +111,16 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
     from minicheck_eval.judge import identity_without_weights, open_judge
 
-    name, how = (
-        options["judge"],
-        {key: options[key] for key in ("threshold", "chunk_tokens", "quantize", "parity", "recheck")},
-    )
-    shape = {"judge": name, "dtype": options["dtype"], **how}
-    identity = identity_without_weights(name, **how)
+    name, how = options["judge"], judge_arguments(options)
+    options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    shape = {key: options[key] for key in SHAPING}
+    known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server")}
     if not restart:
+        identity = identity_without_weights(name, **known)
         done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
         if done is not None:
             return done
-    judge = open_judge(name, **how, **{key: options[key] for key in ("dtype", "device", "max_memory")})
-    with progress_bar() as progress:
+    with open_judge(name, **how) as judge, progress_bar() as progress:
         return run_cases(
             loaded.cases,
             evaluator=judge,
@@ -131,14 +133,16 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
             left_out=loaded.problems,
             rule=rule,
             restart=restart,
+            evaluator_name=options["evaluator"],
             batch_cases=options["batch_cases"],
             progress=progress,
         )
 
 
-def _folder(cases: Path, judge: str) -> Path:
+def _folder(cases: Path, judge: str, evaluator: str) -> Path:
     """Name the folder of a run; a judge may be named by an address or a path."""
     stem = Path(cases.name.removesuffix(".gz")).stem
+    judge += "" if evaluator == "fact-checking" else f"-{evaluator}"
     return Path("runs") / f"{stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', judge).strip('-.')}"
 
 

@@ -12,11 +12,11 @@ __all__ = ["RETRIEVAL", "retrieval", "without_judge"]
 RETRIEVAL = "retrieval"
 
 
-def without_judge(case: Case) -> EvaluationResponse | None:
+def without_judge(case: Case, *, needs_evidence: bool = True) -> EvaluationResponse | None:
     """Decide a case that no judge should be asked about; None where one should."""
     if not (case.answer or "").strip():
         return EvaluationResponse(Outcome.NOT_CHECKABLE, None, "There is no answer to check.", _because("empty_answer"))
-    if any(map(str.isalnum, "".join(document.text or "" for document in case.documents))):
+    if not needs_evidence or any(map(str.isalnum, "".join(document.text or "" for document in case.documents))):
         return None
     if case.in_scope:
         feedback = "Retrieval failure: the question is in scope, and the answer was given without any evidence."

@@ -40,8 +40,8 @@ def stream_records(
         # Answers come in order: the first batch that waits is the one that failed, or one of a few that share a pass.
         failed = waiting.popleft()
         started = perf_counter()
-        verdicts = [_ask_alone(case, evaluator) for case in _asked(failed)]
-        yield _records(failed, verdicts, name, perf_counter() - started)
+        verdicts = [_ask_alone(case, evaluator) for case in _asked(failed, evaluator)]
+        yield _records(failed, verdicts, evaluator, name, perf_counter() - started)
         left = chain(waiting, left)
 
 
@@ -51,14 +51,14 @@ def _stream(
     def requests() -> Iterator[list[EvaluationRequest]]:
         for batch in batches:
             waiting.append(batch)
-            yield [case.to_request() for case in _asked(batch)]
+            yield [case.to_request() for case in _asked(batch, evaluator)]
 
     started = perf_counter()
     with closing(evaluate_stream(evaluator, requests())) as answered:
         for responses in answered:
             if not waiting:
                 raise BackendError("the judge gave an answer that nobody asked for")
-            records = _records(waiting[0], [_writable(r) for r in responses], name, perf_counter() - started)
+            records = _records(waiting[0], [_writable(r) for r in responses], evaluator, name, perf_counter() - started)
             waiting.popleft()
             yield records
             started = perf_counter()
@@ -66,14 +66,18 @@ def _stream(
         raise ValueError(f"the judge left {len(waiting)} batches without an answer")
 
 
-def _asked(batch: Sequence[Case]) -> list[Case]:
-    return [case for case in batch if without_judge(case) is None]
+def _asked(batch: Sequence[Case], evaluator: Evaluator) -> list[Case]:
+    return [case for case in batch if _unasked(case, evaluator) is None]
+
+
+def _unasked(case: Case, evaluator: Evaluator) -> EvaluationResponse | None:
+    return without_judge(case, needs_evidence=getattr(evaluator, "needs_evidence", True))
 
 
 def _records(
-    batch: Sequence[Case], verdicts: Sequence[Mapping[str, Any]], name: str, seconds: float
+    batch: Sequence[Case], verdicts: Sequence[Mapping[str, Any]], evaluator: Evaluator, name: str, seconds: float
 ) -> list[dict[str, Any]]:
-    known = {case.id: response.to_json() for case in batch if (response := without_judge(case)) is not None}
+    known = {case.id: response.to_json() for case in batch if (response := _unasked(case, evaluator)) is not None}
     asked = [case for case in batch if case.id not in known]
     # A verdict too few or too many would go to the wrong cases: strict, so that it is an error.
     judged = {case.id: verdict for case, verdict in zip(asked, verdicts, strict=True)}

@@ -12,6 +12,7 @@ from typing import Any
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.harness.case import Case
+from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.gates import Decision, GateRule, check
 from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
@@ -21,7 +22,6 @@ from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
 from minicheck_eval.identity import JudgeIdentity, digest
-from minicheck_eval.scoring import Usage
 
 __all__ = ["FACT_CHECKING", "Run", "finished_run", "run_cases"]
 
@@ -87,7 +87,13 @@ def run_cases(
         # In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
         ordered = sorted(cases, key=_evidence)
         batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
-        _judge(batches, journal, evaluator, evaluator_name, progress or _silent)
+        meter = Meter(evaluator)
+        try:
+            _judge(batches, journal, evaluator, evaluator_name, progress=progress or _silent, meter=meter)
+        except BaseException:
+            journal.write_header(header | {"usage": meter.added_to(header.get("usage"), evaluator_name)})
+            raise
+        header |= {"usage": meter.added_to(header.get("usage"), evaluator_name)}
         journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
 
@@ -103,7 +109,7 @@ def finished_run(
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
 
-    What only a loaded judge knows of itself, its backend and its dtype, is empty in `identity` and is not compared; the
+    What only an open judge knows of itself, its backend and its dtype, is empty in `identity` and is not compared; the
     versions of the packages behind them are.
 
     A run with cases that got no answer is not finished: the judge is asked for them.
@@ -113,7 +119,7 @@ def finished_run(
         "schema": SCHEMA,
         "status": "finished",
         "cases.sha256": cases_digest,
-        **{f"judge.{name}": value for name, value in _flat(identity.to_json()).items() if value != ""},
+        **{f"judge.{name}": value for name, value in _flat(identity.to_json()).items() if value not in ("", None)},
         **{f"packages.{name}": value for name, value in package_versions().items()},
         **{f"arguments.{name}": value for name, value in arguments.items()},
         **{f"meta.{name}": value for name, value in meta.items()},
@@ -162,6 +168,7 @@ def _begin(
         "git": git_state(Path(source["path"])),
         "arguments": {},
         "meta": {},
+        "usage": {},
         "started_at": now(),
         "finished_at": None,
         "summary": None,
@@ -198,13 +205,18 @@ def _evidence(case: Case) -> tuple[str, str, str]:
 
 
 def _judge(
-    batches: Sequence[Sequence[Case]], journal: Journal, evaluator: Evaluator, name: str, progress: Progress
+    batches: Sequence[Sequence[Case]],
+    journal: Journal,
+    evaluator: Evaluator,
+    name: str,
+    *,
+    progress: Progress,
+    meter: Meter,
 ) -> None:
     total = sum(len(batch) for batch in batches)
     done = sum(case.id in journal.ids for batch in batches for case in batch)
     claims = 0
     progress(Step(done, total))
-    before = _usage(evaluator)
     # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
     with closing(stream_records(filter(None, missing), evaluator=evaluator, name=name)) as stream:
@@ -212,14 +224,10 @@ def _judge(
             journal.append(records)
             done += len(records)
             claims += claims_of(records, name)
-            usage = _usage(evaluator)
-            spent = usage.minus(before) if usage and before else None
-            progress(Step(done, total, claims, spent))
-
-
-def _usage(evaluator: Evaluator) -> Usage | None:
-    usage = getattr(evaluator, "usage", None)
-    return usage if isinstance(usage, Usage) else None
+            progress(Step(done, total, claims, meter.total))
+    # A judge on a server must still be the one that was opened.
+    if (confirm := getattr(evaluator, "confirm", None)) is not None:
+        confirm()
 
 
 def _silent(_: Step) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from minicheck_eval.contract import Outcome
@@ -78,11 +78,13 @@ class EvaluatorSummary:
     overall: Tally
     slices: Mapping[str, Tally]
     """In the order of their names."""
+    decided_by: Mapping[str, int] = field(default_factory=dict)
+    """Where there is a fallback: how many verdicts each judge gave."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values."""
         slices = {name: tally.to_json() for name, tally in self.slices.items()}
-        return {"overall": self.overall.to_json(), "slices": slices}
+        return {"overall": self.overall.to_json(), "slices": slices, "decided_by": dict(self.decided_by)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,21 +101,27 @@ class Summary:
 def summarise(records: Iterable[Mapping[str, Any]]) -> Summary:
     """Count the outcomes in a run's records."""
     counts: dict[str, dict[str, Counter[str]]] = {}
+    deciders: dict[str, Counter[str]] = {}
     for record in records:
         for name, verdict in record["verdicts"].items():
             count = counts.setdefault(name, {}).setdefault(record["slice"], Counter())
             outcome = Outcome(verdict["outcome"])
             count[outcome] += 1
+            if decider := verdict["metadata"].get("decided_by"):
+                deciders.setdefault(name, Counter())[decider] += 1
             count[UNANSWERED] += outcome is Outcome.NOT_CHECKABLE and record.get("in_scope", True)
-    return Summary(evaluators=tuple(_evaluator(name, counts[name]) for name in sorted(counts)))
+    return Summary(evaluators=tuple(_evaluator(name, counts[name], deciders.get(name, {})) for name in sorted(counts)))
 
 
-def _evaluator(name: str, slices: Mapping[str, Counter[str]]) -> EvaluatorSummary:
+def _evaluator(name: str, slices: Mapping[str, Counter[str]], decided_by: Mapping[str, int]) -> EvaluatorSummary:
     overall: Counter[str] = Counter()
     for count in slices.values():
         overall.update(count)
     return EvaluatorSummary(
-        name=name, overall=_tally(overall), slices={part: _tally(slices[part]) for part in sorted(slices)}
+        name=name,
+        overall=_tally(overall),
+        slices={part: _tally(slices[part]) for part in sorted(slices)},
+        decided_by=dict(sorted(decided_by.items())),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from minicheck_eval.errors import ManifestError
 from minicheck_eval.manifest.schema import Limits, Manifest
 
-__all__ = ["adapt", "check_shape", "read_shape", "relative_of"]
+__all__ = ["adapt", "check_shape", "is_general", "read_shape", "relative_of"]
 
 RELATIVES = {
     "internlm2": "bespoke-minicheck-7b",
@@ -54,6 +54,17 @@ def read_shape(path: Path) -> dict[str, Any]:
     if not isinstance(shape, dict) or not isinstance(shape.get("model_type"), str):
         raise ManifestError(f"{path} names no model_type", hint="copy the model's own config.json into the folder")
     return shape
+
+
+def is_general(folder: Path) -> bool:
+    """Tell whether a folder holds a chat model that no manifest and no relative describes."""
+    if not (folder / "config.json").is_file() or (folder / "manifest.toml").is_file():
+        return False
+    kind, chat = read_shape(folder / "config.json")["model_type"], folder / "tokenizer_config.json"
+    templates = (folder / "chat_template.jinja").is_file() or (
+        chat.is_file() and "chat_template" in chat.read_text(encoding="utf-8", errors="replace")
+    )
+    return kind not in RELATIVES and templates
 
 
 def relative_of(folder: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -40,6 +41,7 @@ def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) ->
     report.head(run)
     for evaluator in run.summary.evaluators:
         report.table(evaluator)
+    report.cost(run)
     for group in failures(run.records(), most=most_cases):
         report.group(group)
 
@@ -77,6 +79,13 @@ class _Report:
         table.add_row("overall", *_cells(evaluator.overall), style="bold")
         self.console.print()
         self.console.print(table)
+
+    def cost(self, run: Run) -> None:
+        """Say what each judge was asked and what that cost, and, where there is a fallback, who decided."""
+        decided = {evaluator.name: evaluator.decided_by for evaluator in run.summary.evaluators}
+        for name, judges in run.header.get("usage", {}).items():
+            for judge, usage in judges.items():
+                self._print(f"{name}, {judge}: {_cost(usage, decided.get(name, {}).get(judge))}", style="dim")
 
     def group(self, group: Group) -> None:
         noun = "case" if group.count == 1 else "cases"
@@ -116,6 +125,16 @@ def _claim_lines(claim: ClaimFailure) -> Iterator[str]:
     elif claim.evidence:
         source = "" if claim.document is None else f", {plain(claim.document, most=LINE)}"
         yield f"best evidence{source}: {plain(claim.evidence, most=LINE)}"
+
+
+def _cost(usage: Mapping[str, Any], decided: int | None) -> str:
+    words = [f"{usage['prompts']:,} prompts", f"{usage['asked_tokens']:,} tokens"]
+    if usage["computed_tokens"] < usage["asked_tokens"]:
+        words[-1] += f" ({usage['computed_tokens']:,} computed)"
+    if usage["reply_tokens"]:
+        words.append(f"{usage['reply_tokens']:,} tokens of replies")
+    words += [f"{usage['calls']:,} calls", f"{usage['seconds']:.1f} s"]
+    return ", ".join(words) + ("" if decided is None else f"; it decided {decided:,} {'case' if decided == 1 else 'cases'}")
 
 
 def _cells(tally: Tally) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from minicheck_eval import judge as door
+from minicheck_eval import family as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.manifest import load_manifest
 from minicheck_eval.scoring import Failure

@@ -4,7 +4,7 @@ from collections import Counter
 import pytest
 
 from minicheck_eval import Outcome, cli
-from minicheck_eval import judge as door
+from minicheck_eval import family as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.cli.demo import CASES
 from minicheck_eval.harness.cases import load

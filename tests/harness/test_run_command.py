@@ -17,6 +17,12 @@ class Judge:
     fake: Any
     identity: Any
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
     def evaluate_batch(self, requests):
         return self.fake.evaluate_batch(requests)
 

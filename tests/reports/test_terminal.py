@@ -42,7 +42,7 @@ def report(tmp_path):
         (tmp_path / "results.jsonl").write_bytes(b"".join(json.dumps(r).encode() + b"\n" for r in records))
         summary = summarise(records)
         cases = {"count": len(records), "path": "cases.jsonl", "left_out": [{}] * left_out}
-        header = {"judge": {"judge": "fake"}, "cases": cases}
+        header = {"judge": {"judge": "fake"}, "cases": cases, "usage": options.pop("usage", {})}
         run = Run(directory=tmp_path, header=header, summary=summary, decision=check(summary, rule))
         raw = io.BytesIO()
         stream = io.TextIOWrapper(raw, encoding=encoding, errors="strict", newline="\n")
@@ -176,3 +176,16 @@ def test_80_columns_hold_the_table(report):
 def test_a_pipe_gets_no_colours(report):
     """Without a terminal there are no escape sequences."""
     assert "\x1b" not in report([record("a", "fail")])
+
+
+def test_the_cost_of_each_judge_and_who_decided_are_told(report):
+    """With a fallback one sees how often each judge was asked, what that cost, and how many verdicts it gave."""
+    records = [record(f"r{i}", metadata={"decided_by": "small" if i else "large"}) for i in range(5)]
+    small = {"prompts": 1200, "asked_tokens": 50000, "computed_tokens": 20000, "reply_tokens": 0, "calls": 7}
+    large = {"prompts": 1, "asked_tokens": 80, "computed_tokens": 80, "reply_tokens": 12, "calls": 2}
+    usage = {"fact-checking": {"small": {**small, "seconds": 2.5}, "large": {**large, "seconds": 0.75}}}
+    text = flat(report(records, usage=usage, width=120))
+    assert (
+        "fact-checking, small: 1,200 prompts, 50,000 tokens (20,000 computed), 7 calls, 2.5 s; it decided 4 cases"
+    ) in text
+    assert "fact-checking, large: 1 prompts, 80 tokens, 12 tokens of replies, 2 calls, 0.8 s; it decided 1 case" in text

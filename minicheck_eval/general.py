@@ -1,0 +1,237 @@
+"""Opens general judges: chat models, on a server or on this machine, that can be asked any question about an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from minicheck_eval.backends.placement import Placement
+from minicheck_eval.backends.probes import probes
+from minicheck_eval.backends.server_facts import ServerFacts
+from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.words import WordsBackend
+from minicheck_eval.contract import Evaluator
+from minicheck_eval.errors import BackendError, BadInput
+from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
+from minicheck_eval.evaluators.prompts import (
+    ANSWERS_QUESTION,
+    FACT_CHECKING,
+    MINICHECK,
+    RELEVANCY,
+    RUBRIC,
+    QuestionTemplate,
+)
+from minicheck_eval.evaluators.relevancy import AnswersQuestionEvaluator, RelevancyEvaluator
+from minicheck_eval.evaluators.rubric import RubricEvaluator
+from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score
+from minicheck_eval.text import SPLITTER
+from minicheck_eval.text.replies import ReplyRule
+
+__all__ = ["EVALUATORS", "READINGS", "GeneralSettings", "Opened", "Task", "open_general"]
+
+EVALUATORS = ("fact-checking", "relevancy", "answers-question", "rubric")
+READINGS = ("auto", "first-token", "words", "strict")
+CLAIM_ROOM_TOKENS = 300
+"""What the chunks of a document leave in the window for the claim, as MiniCheck does."""
+SHOWN = 200
+
+
+class Opened(NamedTuple):
+    """What a judge is made of."""
+
+    identity: JudgeIdentity
+    evaluator: Evaluator
+    backend: Backend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What a general judge is asked about an answer, and how its own answer is read."""
+
+    evaluator: str = "fact-checking"
+    threshold: float = 0.5
+    least_mass: float = 0.5
+    chunk_tokens: int | None = None
+    """None: as much of the judge's window as leaves room for a claim."""
+    claim_aggregation: str = "min"
+    split_claims: bool = True
+    reading: str = "auto"
+    """First token where the judge has probabilities and uses them for a yes or a no; words otherwise."""
+    rule: ReplyRule = field(default_factory=ReplyRule)
+    pass_score: int = 4
+
+    @classmethod
+    def read(cls, **given: object) -> Self:
+        """Check what a caller gave; what is None is as usual."""
+        task = cls(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        if task.evaluator not in EVALUATORS:
+            raise BadInput(f"evaluator {task.evaluator!r} is not known", hint=f"choose one of {', '.join(EVALUATORS)}")
+        if task.reading not in READINGS:
+            raise BadInput(f"reading {task.reading!r} is not known", hint=f"choose one of {', '.join(READINGS)}")
+        if not 0 <= task.threshold <= 1:  # also refuses NaN
+            raise BadInput(f"threshold {task.threshold} is not in [0, 1]", hint="support is a probability")
+        if task.claim_aggregation not in ("min", "mean"):
+            raise BadInput(f"claim aggregation {task.claim_aggregation!r} is not known", hint="choose min or mean")
+        if not 1 <= task.pass_score <= 5:  # noqa: PLR2004 - the scale of the rubric
+            raise BadInput(f"pass score {task.pass_score} is not in 1 to 5", hint="the rubric's scale has five steps")
+        return task
+
+    def template(self, model: str) -> PromptTemplate | QuestionTemplate:
+        """Return what a model is asked: one of the MiniCheck family in the words that it was trained on."""
+        if self.evaluator == "fact-checking":
+            return MINICHECK if "minicheck" in model.lower() else FACT_CHECKING
+        return {"relevancy": RELEVANCY, "answers-question": ANSWERS_QUESTION, "rubric": RUBRIC}[self.evaluator]
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralSettings:
+    """A general judge that was asked for, and not opened yet."""
+
+    name: str
+    place: Address | Path
+    task: Task
+    placement: Placement
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Tell who the judge will be; what only an open judge knows is empty or None."""
+        task = self.task
+        reading = "" if task.reading == "auto" else task.reading
+        if task.evaluator == "rubric":
+            reading = f"a score from 1 to 5, {task.pass_score} passes"
+        splitter = SPLITTER if task.split_claims else f"{SPLITTER} (whole answers)"
+        return JudgeIdentity(
+            judge=self.name,
+            model=self.model,
+            revision="",
+            backend="",
+            dtype="",
+            quantization=self.placement.quantization,
+            prompt_digest=task.template(self.model).digest,
+            labels_digest=digest([list(task.rule.yes), list(task.rule.no)]),
+            window_tokens=None,
+            chunk_tokens=task.chunk_tokens,
+            threshold=task.threshold,
+            least_mass=task.least_mass,
+            chunk_aggregation="max",
+            claim_aggregation=task.claim_aggregation,
+            splitter=splitter if task.evaluator == "fact-checking" else "none",
+            package=version("minicheck-eval"),
+            evaluator=task.evaluator,
+            reading=reading,
+        )
+
+    @property
+    def model(self) -> str:
+        """Name the model as its server does, or the folder that it lies in."""
+        return self.place.model if isinstance(self.place, Address) else self.place.resolve().name
+
+
+def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
+    """Connect to the model, or load it, and join it with what it is asked.
+
+    Raises `ModelUnavailable` without the model, and `BackendError` where it answers neither yes nor no.
+    """
+    backend, facts = _backend(settings, server)
+    try:
+        reader, reading = _reader(settings, backend, facts)
+        evaluator = _evaluator(settings, reader)
+    except BaseException:
+        _close(backend)
+        raise
+    identity = replace(
+        settings.identity,
+        model=facts.model,
+        revision=facts.revision,
+        digests=facts.digests,
+        backend=facts.server,
+        dtype=reader.dtype,
+        quantization=facts.quantization or settings.placement.quantization,
+        window_tokens=facts.window_tokens,
+    )
+    if reading:
+        identity = replace(identity, reading=reading)
+    if isinstance(evaluator, FactCheckingEvaluator):
+        identity = replace(identity, chunk_tokens=evaluator.chunk_tokens)
+    return Opened(identity, evaluator, reader)
+
+
+def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[ReplyingBackend, ServerFacts]:
+    words, place = {"yes": settings.task.rule.yes, "no": settings.task.rule.no}, settings.place
+    if isinstance(place, Path):
+        from minicheck_eval.loading import load_chat
+
+        return load_chat(place, settings.placement, **words)
+    if place.kind == "ollama":
+        from minicheck_eval.backends.ollama_server import open_ollama
+
+        ollama = open_ollama(place, server, **words)
+        return ollama, ollama.facts
+    from minicheck_eval.backends.openai_server import open_openai
+
+    openai = open_openai(place, server, **words)
+    return openai, openai.facts
+
+
+def _reader(settings: GeneralSettings, backend: ReplyingBackend, facts: ServerFacts) -> tuple[Backend, str]:
+    """Return the backend that reads the judge's answers, and how it does: what was asked for, or what works."""
+    name, task = settings.name, settings.task
+    if task.evaluator == "rubric":
+        return backend, ""
+    questions = probes(FACT_CHECKING)[:2]
+    if task.reading in ("auto", "first-token"):
+        clear = facts.logprobs and _unclear(backend.score(questions), task.least_mass, name) is None
+        if clear or task.reading == "first-token":
+            if not facts.logprobs:
+                raise BadInput(f"{name} gives no log-probabilities", hint="choose another reading: words")
+            return backend, "first-token"
+    strict = task.reading == "strict"
+    worded = WordsBackend(backend, task.rule)
+    unclear = None if strict else _unclear(worded.score(questions), task.least_mass, name)
+    if unclear is not None:
+        raise BackendError(
+            f"{name} was asked for a yes or a no, and said {unclear[:SHOWN]!r}",
+            hint="a judge must follow its instruction: choose a model that does, or name its words for yes and no",
+        )
+    return worded, "strict" if strict else "words"
+
+
+def _unclear(found: list[Score | Failure], least_mass: float, name: str) -> str | None:
+    """Return what a judge said in place of a yes or a no; None where it said one of them each time."""
+    for answer in found:
+        if isinstance(answer, Failure):
+            raise BackendError(f"{name} cannot be asked: {answer.message}", hint="see that its server is well")
+        if answer.mass < least_mass:
+            return answer.reply or answer.top
+    return None
+
+
+def _evaluator(settings: GeneralSettings, backend: Backend) -> Evaluator:
+    task, template = settings.task, settings.task.template(settings.model)
+    limits = {"threshold": task.threshold, "least_mass": task.least_mass}
+    if isinstance(template, PromptTemplate):
+        frame = sum(backend.count_tokens(template.own_text))
+        room = backend.window_tokens - frame
+        return FactCheckingEvaluator(
+            backend,
+            template=template,
+            chunk_tokens=task.chunk_tokens or max(1, room // 2, room - CLAIM_ROOM_TOKENS),
+            decision=DecisionConfig(**limits, claim_aggregation=task.claim_aggregation),
+            split_claims=task.split_claims,
+            rechunk=not getattr(backend, "counts_exactly", True),
+        )
+    if task.evaluator == "rubric":
+        assert isinstance(backend, ReplyingBackend), "every general judge can answer in words"  # noqa: S101
+        return RubricEvaluator(backend, pass_score=task.pass_score)
+    of = {"relevancy": RelevancyEvaluator, "answers-question": AnswersQuestionEvaluator}[task.evaluator]
+    return of(backend, **limits)
+
+
+def _close(backend: Backend) -> None:
+    close = getattr(backend, "close", None)
+    if close is not None:
+        close()
