@@ -35,8 +35,8 @@ class Loading:
         self._opened = opened
         self._window = opened.facts.window_tokens
         self._num_ctx = 0
-        self._limit: Failure | None = None
-        """Why the server cannot hold more than it does."""
+        self._limit: tuple[int, Failure] | None = None
+        """What the server could not load, and why."""
         self._turn = Condition()
         self._asking = 0
         self._is_loading = False
@@ -73,17 +73,19 @@ class Loading:
         wanted = max(larger, step_for(found.tokens or 0, window))
         with self._turn:
             self._turn.wait_for(lambda: not self._is_loading)
-            if self._num_ctx > tried and self._num_ctx >= (wanted if found.tokens else larger):
+            if self._num_ctx >= wanted:
                 return None  # another one made room
-            if self._limit:
-                return self._limit
+            if self._limit and wanted >= self._limit[0]:
+                return self._limit[1]
             self._is_loading = True
             self._turn.wait_for(lambda: not self._asking)
         try:
-            self._limit = self._load(wanted)
-            if self._limit is None:
+            failure = self._load(wanted)
+            if failure:
+                self._limit = (wanted, failure)
+            else:
                 self._num_ctx = wanted
-            return self._limit
+            return failure
         finally:
             with self._turn:
                 self._is_loading = False

@@ -6,9 +6,11 @@ for the signs of a cut, since not all versions listen.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -19,11 +21,15 @@ from minicheck_eval.backends.ollama_loading import KEEP_ALIVE, Loading, changed
 from minicheck_eval.backends.ollama_window import TooLong, looks_cut, read_too_long
 from minicheck_eval.backends.server_backend import Messages, ServerBackend
 from minicheck_eval.backends.server_http import Refused, Transport
-from minicheck_eval.backends.server_options import Address, ServerOptions
-from minicheck_eval.errors import IntegrityError
+from minicheck_eval.backends.server_key import key_for
+from minicheck_eval.backends.server_options import Address, ServerOptions, checked_url
+from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 
 __all__ = ["OllamaBackend", "open_ollama"]
+
+YES = ("yes",)
+NO = ("no",)
 
 MOST_CANDIDATES = 20
 """First tokens with their probabilities: as many as the server gives."""
@@ -61,9 +67,7 @@ class _Chat(BaseModel):
 class OllamaBackend(ServerBackend):
     """A model on an Ollama server."""
 
-    def __init__(
-        self, transport: Transport, catalogue: Catalogue, opened: OpenedModel, options: ServerOptions
-    ) -> None:
+    def __init__(self, transport: Transport, catalogue: Catalogue, opened: OpenedModel, options: ServerOptions) -> None:
         super().__init__(transport, opened.facts, options)
         self._catalogue = catalogue
         self._opened = opened
@@ -161,8 +165,33 @@ class OllamaBackend(ServerBackend):
         try:
             answer = self.transport.post("/api/chat", body)
         except Refused as error:
-            found = read_too_long(f"{error.message} {error.body}") if error.status == 400 else None  # noqa: PLR2004
+            found = read_too_long(json.dumps(error.body)) if error.status == 400 else None  # noqa: PLR2004
             if found is None:
                 raise
             return found
         return _Chat.model_validate(answer.value)
+
+
+def open_ollama(address: Address, options: ServerOptions) -> OllamaBackend:
+    """Find a model on an Ollama server and load it."""
+    url = address.url or options.url or usual_url(os.environ.get("OLLAMA_HOST", ""))
+    key = key_for(url, options.api_key_env, "OLLAMA_API_KEY")
+    transport = Transport(url, timeout_s=options.timeout_s, requests_per_s=options.requests_per_s, api_key=key)
+    catalogue = Catalogue(url, timeout_s=options.timeout_s, api_key=key)
+    opened = read_model(catalogue, transport, address.model, options.window_tokens)
+    return OllamaBackend(transport, catalogue, opened, options).start()
+
+
+def usual_url(host: str) -> str:
+    """Return the address that $OLLAMA_HOST means to a client: it may be one that a server listens at."""
+    host = host.strip().strip("\"'").rstrip("/")
+    scheme, mark, rest = host.rpartition("://")
+    parts = urlsplit(f"//{rest}")
+    try:
+        port = parts.port or {"http": 80, "https": 443}.get(scheme if mark else "", 11434)
+    except ValueError:
+        raise BadInput(f"OLLAMA_HOST is {host!r}, which has no port", hint="set it to HOST:PORT") from None
+    name = parts.hostname or "127.0.0.1"
+    name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104 - all addresses are none to ask
+    shown = f"[{name}]" if ":" in name else name
+    return checked_url(f"{scheme if mark else 'http'}://{shown}:{port}{parts.path}")
