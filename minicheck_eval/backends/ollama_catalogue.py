@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 from pydantic import ValidationError
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-from minicheck_eval.backends.server_http import is_this_machine
+from minicheck_eval.backends.server_http import BACK_OFF, is_this_machine
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Catalogue:
         self._again = Retrying(
             retry=retry_if_exception(_may_pass),
             stop=stop_after_attempt(attempts),
-            wait=wait_exponential_jitter(initial=0.25, max=30.0, jitter=0.25),
+            wait=BACK_OFF,
             sleep=sleep,
             reraise=True,
         )
@@ -79,7 +79,7 @@ class Catalogue:
 
     def close(self) -> None:
         """Close all connections."""
-        self._client.close()
+        self._client.close()  # type: ignore[no-untyped-call]
 
     def _ask(self, question: Callable[[], Told]) -> Told:
         import ollama

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -176,10 +177,15 @@ def open_ollama(address: Address, options: ServerOptions) -> OllamaBackend:
     """Find a model on an Ollama server and load it."""
     url = address.url or options.url or usual_url(os.environ.get("OLLAMA_HOST", ""))
     key = key_for(url, options.api_key_env, "OLLAMA_API_KEY")
-    transport = Transport(url, timeout_s=options.timeout_s, requests_per_s=options.requests_per_s, api_key=key)
-    catalogue = Catalogue(url, timeout_s=options.timeout_s, api_key=key)
-    opened = read_model(catalogue, transport, address.model, options.window_tokens)
-    return OllamaBackend(transport, catalogue, opened, options).start()
+    with ExitStack() as opened:
+        transport = Transport(url, timeout_s=options.timeout_s, requests_per_s=options.requests_per_s, api_key=key)
+        opened.callback(transport.close)
+        catalogue = Catalogue(url, timeout_s=options.timeout_s, api_key=key)
+        opened.callback(catalogue.close)
+        model = read_model(catalogue, transport, address.model, options.window_tokens)
+        backend = OllamaBackend(transport, catalogue, model, options).start()
+        opened.pop_all()
+    return backend
 
 
 def usual_url(host: str) -> str:
