@@ -24,6 +24,9 @@ Told = TypeVar("Told")
 MOST_NAMES = 10
 """Of other models in a hint."""
 
+MOST_SECONDS = 30.0
+"""For a list: the server makes it without the model, and while it loads one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
@@ -133,7 +136,7 @@ def _client(url: str, timeout_s: float, api_key: str | None) -> ollama.Client:
 
     return ollama.Client(
         url,
-        timeout=timeout_s,  # by itself it waits for ever
+        timeout=min(timeout_s, MOST_SECONDS),  # by itself it waits for ever
         trust_env=not is_this_machine(url),  # proxies of the environment do not know this machine
         follow_redirects=False,
         auth=with_our_key_only,

@@ -100,7 +100,7 @@ def test_failures_that_pass_are_repeated(catalogue):
 
 def test_failures_that_stay_end_in_words(catalogue):
     """A server that stays busy, one that is none of Ollama's, and no server at all are told apart."""
-    with Moody(*[Answered({"error": "busy"}, 503)] * 9) as server, pytest.raises(BackendError, match="503: .*busy"):
+    with Moody(*[Answered({"error": "busy"}, 503)] * 9) as server, pytest.raises(BackendError, match=r"503: .*busy"):
         catalogue(server).digest("m")
     with Moody(*[Answered(["a list"])] * 9) as server, pytest.raises(BackendError, match="does not speak as Ollama"):
         catalogue(server).digest("m")
