@@ -110,6 +110,7 @@ class _Run(Generic[Item, Result]):
         self._ahead = 0
         self._threads = 0
         self._busy = 0
+        self._was_idle = True
         self._heard_s = 0.0
         self._error: BaseException | None = None
         self._stopped = False
@@ -118,6 +119,7 @@ class _Run(Generic[Item, Result]):
 
     def next_step(self, *, more: bool) -> Literal["hand", "read", "end"]:
         """Wait until there is something to hand on or to read, or nothing left."""
+        start_s = self._lanes.clock()
         with self._lock:
             while self._error is None:
                 if self._pending and not self._pending[0].left:
@@ -126,7 +128,8 @@ class _Run(Generic[Item, Result]):
                     return "read"
                 if not self._pending:
                     return "end"
-                quiet_s = self._lanes.clock() - self._heard_s
+                # Time that the reader spent elsewhere does not count against the server.
+                quiet_s = self._lanes.clock() - max(start_s, self._heard_s)
                 if quiet_s >= self._lanes.stall_s:
                     raise BackendError(
                         f"no request was answered for {quiet_s:.0f} s, {self._busy} are under way",
@@ -146,8 +149,7 @@ class _Run(Generic[Item, Result]):
         """Queue the items of a batch."""
         batch = _Batch([None] * len(pairs), len(pairs))
         with self._lock:
-            if not self._queues:
-                self._heard_s = self._lanes.clock()
+            self._was_idle |= not self._queues
             self._pending.append(batch)
             self._ahead += max(1, len(pairs))
             for place, (given, item) in enumerate(pairs):
@@ -216,7 +218,8 @@ class _Run(Generic[Item, Result]):
     def _end(self, batch: _Batch) -> None:
         with self._lock:
             before = self._lanes.count
-            self._lanes.ended(full=self._busy >= before)
+            self._lanes.ended(full=self._busy >= before and not self._was_idle)
+            self._was_idle = False
             self._busy -= 1
             batch.left -= 1
             self._heard_s = self._lanes.clock()
