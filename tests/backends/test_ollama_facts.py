@@ -87,9 +87,15 @@ def test_a_window_that_is_not_told_is_small():
 
 def test_models_that_cannot_judge_are_refused():
     """A model of another server and one that only embeds are refused with the reason."""
-    with Telling(lambda show: {**show, "remote_host": "https://ollama.com"}) as server, pytest.raises(BadInput, match="runs at"):
+    with (
+        Telling(lambda show: {**show, "remote_host": "https://ollama.com"}) as server,
+        pytest.raises(BadInput, match="runs at"),
+    ):
         read(server)
-    with Telling(lambda show: {**show, "capabilities": ["embedding"]}) as server, pytest.raises(BadInput, match="for embedding"):
+    with (
+        Telling(lambda show: {**show, "capabilities": ["embedding"]}) as server,
+        pytest.raises(BadInput, match="for embedding"),
+    ):
         read(server)
 
 
