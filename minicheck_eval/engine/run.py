@@ -24,7 +24,6 @@ ROPES_BY_LENGTH = ("dynamic", "longrope")
 
 def packs(config: Any) -> bool:
     """Tell whether prompts may share a pass, as far as it is known: of other models each goes alone."""
-    config = config.get_text_config()
     ropes = getattr(config, "rope_parameters", None) or {}
     # Some models have one entry for each kind of layer.
     kinds = [rope.get("rope_type") for rope in (ropes, *ropes.values()) if isinstance(rope, dict)]
@@ -74,7 +73,7 @@ class TreeModel:
 
     def _masks(self, layout: Layout, positions: torch.Tensor) -> Any:
         """Return the mask of all layers, or one for each kind of layer; a sliding window looks back along the path."""
-        config = self._model.config.get_text_config()
+        config = self._model.config
         seen = tree_mask(layout, (0, len(positions)), self._device)  # [tokens, tokens]
         sliding = getattr(config, "sliding_window", None)
         kinds = set(getattr(config, "layer_types", None) or [])
