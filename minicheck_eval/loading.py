@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from minicheck_eval.backends.framed import FramedBackend
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.errors import IntegrityError, ManifestError, ModelUnavailable
@@ -12,9 +15,10 @@ from minicheck_eval.manifest import Located, Manifest
 from minicheck_eval.manifest.model_folder import check_shape, read_shape
 from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
+from minicheck_eval.store.tensor_files import check_tensor_files
 from minicheck_eval.store.weights import Weights, ready_weights
 
-__all__ = ["fetch", "load_backend"]
+__all__ = ["fetch", "load_backend", "load_chat"]
 
 
 def fetch(judge: Located, source: Path | None = None) -> Weights:
@@ -40,6 +44,23 @@ def load_backend(
     from minicheck_eval.backends.local_open import open_local
 
     return open_local(judge.manifest, weights.folder, tokenizer, placement, parity=parity, alone=alone)
+
+
+def load_chat(
+    folder: Path, placement: Placement, *, window_tokens: int | None = None, alone: bool = False
+) -> FramedBackend:
+    """Return a general judge: any causal model of transformers that was trained to chat; it needs no manifest.
+
+    `window_tokens` is the most tokens of one prompt; None: all that the model has positions for.  `alone` scores each
+    prompt in a pass of its own.
+    """
+    shape = read_shape(folder / "config.json")
+    check_tensor_files(folder)
+    tokenizer = _tokenizer(folder / "tokenizer.json", SAFE)
+    _check_vocabulary(tokenizer, shape, folder)
+    from minicheck_eval.backends.local_open import open_chat
+
+    return open_chat(folder, tokenizer, placement, window_tokens=window_tokens, alone=alone)
 
 
 def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: int) -> None:
@@ -75,15 +96,22 @@ def _tokenizer(path: Path, parity: Parity) -> PromptTokenizer:
 
 def _check_belongs(manifest: Manifest, tokenizer: PromptTokenizer, weights: Weights) -> None:
     """Refuse the tokenizer of another model, as far as one can tell."""
-    rows = read_shape(weights.config).get("vocab_size")
-    if isinstance(rows, int) and tokenizer.largest_id >= rows:
-        wrong = f"has ids up to {tokenizer.largest_id}, and the model {rows} of them"
-    elif manifest.classes and not tokenizer.ends_with_control(manifest.template.suffix):
+    _check_vocabulary(tokenizer, read_shape(weights.config), weights.folder)
+    if manifest.classes and not tokenizer.ends_with_control(manifest.template.suffix):
         wrong = f"does not have the control token that ends the prompt, {manifest.template.suffix!r}"
-    else:
-        return
-    raise IntegrityError(
-        f"{weights.tokenizer} is not of the model in {weights.folder}: it {wrong}",
+        raise _not_of_the_model(wrong, weights.folder)
+
+
+def _check_vocabulary(tokenizer: PromptTokenizer, shape: Mapping[str, Any], folder: Path) -> None:
+    # A model of more than text describes its text part apart.
+    rows = shape.get("vocab_size", shape.get("text_config", {}).get("vocab_size"))
+    if isinstance(rows, int) and tokenizer.largest_id >= rows:
+        raise _not_of_the_model(f"has ids up to {tokenizer.largest_id}, and the model {rows} of them", folder)
+
+
+def _not_of_the_model(wrong: str, folder: Path) -> IntegrityError:
+    return IntegrityError(
+        f"the tokenizer.json is not of the model in {folder}: it {wrong}",
         hint="copy the tokenizer.json of this model into the folder",
     )
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from minicheck_eval.backends.framed import FramedBackend
 from minicheck_eval.backends.local import LocalBackend
+from minicheck_eval.backends.local_causal import load_causal, window_of
+from minicheck_eval.backends.local_chat import read_frame
 from minicheck_eval.backends.local_encoder import EncoderBackend
 from minicheck_eval.backends.local_llama import load_llama
 from minicheck_eval.backends.local_models import load_encoder
@@ -16,7 +19,7 @@ from minicheck_eval.manifest import Manifest
 from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
 
-__all__ = ["open_local"]
+__all__ = ["open_chat", "open_local"]
 
 
 def open_local(
@@ -49,3 +52,18 @@ def open_local(
         truncate=parity.truncate,
         **shape,
     )
+
+
+def open_chat(
+    folder: Path, tokenizer: PromptTokenizer, placement: Placement, *, window_tokens: int | None, alone: bool = False
+) -> FramedBackend:
+    """Load any causal model in `folder`, and ask it through its chat template; what can be wrong is found before.
+
+    An answer is every token that reads "yes" or "no", in any case, with white space around it or without.
+    """
+    frame = read_frame(folder)
+    yes, no = (tokenizer.ids_of_word(word, spaced=True) for word in ("yes", "no"))
+    window_tokens = window_of(folder, asked=window_tokens)
+    model = load_causal(folder, **place_of(placement, "causal"))
+    shape: dict[str, Any] = {"window_tokens": window_tokens, "budget_tokens": 1 if alone else None}
+    return FramedBackend(LocalBackend(model, tokenizer, yes=yes, no=no, turn_end=frame.turn_end, **shape), frame)

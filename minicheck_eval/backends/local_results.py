@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 import transformers
 
 from minicheck_eval.engine.execute import PassTooLargeError, Unscored
 from minicheck_eval.errors import BackendError
-from minicheck_eval.scoring import Failure, Score
+from minicheck_eval.scoring import Failure, Reply, Score
 
 __all__ = ["answers", "library_name", "translated"]
 
@@ -34,6 +35,9 @@ def translated(tokens: int) -> Iterator[None]:
         raise BackendError(f"the model failed on a pass of {tokens} tokens: {error}") from error
 
 
-def answers(results: Sequence[Score | Failure | Unscored]) -> list[Score | Failure]:
-    """Tell in the words of the seam why a prompt has no score."""
+Answer = TypeVar("Answer", Score, Reply)
+
+
+def answers(results: Sequence[Answer | Failure | Unscored]) -> list[Answer | Failure]:
+    """Tell in the words of the seam why a prompt has no answer."""
     return [Failure(r.reason, r.message) if isinstance(r, Unscored) else r for r in results]

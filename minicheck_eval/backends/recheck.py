@@ -56,7 +56,7 @@ class RecheckingBackend:
         fast, exact = (
             backend.usage if isinstance(backend, StreamingBackend) else Usage() for backend in (self._fast, self._exact)
         )
-        return fast.plus(computed_tokens=exact.computed_tokens)
+        return fast.plus(computed_tokens=exact.computed_tokens, calls=exact.calls, seconds=exact.seconds)
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
         """Return one score or one failure for each prompt, in input order."""

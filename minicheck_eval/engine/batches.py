@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Generic, TypeVar
 
 from minicheck_eval.engine.ahead import run_ahead
@@ -136,6 +137,7 @@ class BatchExecutor(Generic[Result]):
         planned = batches(inputs, budget_tokens=self.budget_tokens)
         for number, one in enumerate(planned):
             found: Sequence[Result | Unscored]
+            began = perf_counter()
             try:
                 found = self._run(one)
             except PassTooLargeError as error:
@@ -143,6 +145,8 @@ class BatchExecutor(Generic[Result]):
                     self.budget_tokens = min(self.budget_tokens, max(1, one.tokens // 2))
                     return [ids for later in planned[number:] for ids in later.rows]
                 found = [Unscored("out_of_memory", f"an input of {one.tokens} tokens did not fit alone: {error}")]
+            finally:
+                self.usage = self.usage.plus(calls=1, seconds=perf_counter() - began)
             self.usage = self.usage.plus(computed_tokens=one.tokens)
             results.update(zip(one.rows, found, strict=True))
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 from minicheck_eval.engine.ahead import run_ahead
@@ -92,7 +93,8 @@ class Executor(Generic[Result]):
         # All are tried before any is split: what runs beside a pass may be what it has no room for.
         tried = list(self._over_passes(self._try, planned.passes))
         left: list[int] = []
-        for one, outcome in zip(planned.passes, tried, strict=True):
+        for one, (outcome, seconds) in zip(planned.passes, tried, strict=True):
+            self.usage = self.usage.plus(calls=1, seconds=seconds)
             found: Sequence[Result | Unscored]
             if isinstance(outcome, PassTooLargeError):
                 if len(one.leaves) > 1:
@@ -110,13 +112,16 @@ class Executor(Generic[Result]):
 
     def _alone(self, one: Pass) -> Sequence[Result | Unscored]:
         """Run a pass of one prompt again, with nothing beside it."""
-        outcome = self._try(one)
+        outcome, seconds = self._try(one)
+        self.usage = self.usage.plus(calls=1, seconds=seconds)
         if isinstance(outcome, PassTooLargeError):
             return [Unscored("out_of_memory", f"a prompt of {one.tokens} tokens did not fit alone: {outcome}")]
         return outcome
 
-    def _try(self, one: Pass) -> Sequence[Result] | PassTooLargeError:
+    def _try(self, one: Pass) -> tuple[Sequence[Result] | PassTooLargeError, float]:
+        """Run a pass; return what came of it, and the seconds it took."""
+        began = perf_counter()
         try:
-            return self._run(one)
+            return self._run(one), perf_counter() - began
         except PassTooLargeError as error:
-            return error
+            return error, perf_counter() - began

@@ -107,7 +107,9 @@ def test_usage_counts_what_was_asked_and_computed():
     """Repeated inputs are asked but not computed again; padding is computed; what fits no window is neither."""
     executor = BatchExecutor(Device(1000), budget_tokens=48, window_tokens=10)
     executor.score([(1,) * 9, (2,) * 7, (2,) * 7, (3,) * 11])
-    assert Usage(prompts=4, asked_tokens=23, computed_tokens=18) == executor.usage
+    usage = executor.usage
+    assert Usage(prompts=4, asked_tokens=23, computed_tokens=18, calls=1, seconds=usage.seconds) == usage
+    assert 0 < usage.seconds < 60
 
 
 def test_inputs_of_one_length_fill_the_budget():

@@ -1,3 +1,4 @@
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -112,6 +113,21 @@ def test_usage_counts_what_was_shared():
     executor = Executor(Device(100), budget_tokens=50, window_tokens=16)
     executor.score([TokenPrompt((1, 2, 3), (4,)), TokenPrompt((1, 2, 3), (5,)), TokenPrompt((1, 2, 3), (5,))])
     assert (3, 12, 5) == (executor.usage.prompts, executor.usage.asked_tokens, executor.usage.computed_tokens)
+
+
+def test_usage_counts_each_pass_and_its_seconds():
+    """A pass that did not fit is a call as well, and passes side by side count their seconds each."""
+
+    def run(one):
+        time.sleep(0.01)
+        return Device(8)(one)
+
+    with ThreadPoolExecutor(4) as pool:
+        executor = Executor(run, budget_tokens=12, window_tokens=16, over_passes=pool.map)
+        executor.score([TokenPrompt((n, n, n), (1, 2, 3)) for n in range(4)])
+    # Two passes of two prompts that do not fit, and each prompt alone.
+    assert 6 == executor.usage.calls
+    assert 0.06 <= executor.usage.seconds < 60
 
 
 def test_the_budget_shrinks_once_for_passes_planned_alike():
