@@ -19,6 +19,7 @@ from typing import TextIO
 
 from minicheck_eval import open_judge
 from minicheck_eval.errors import MinicheckError
+from minicheck_eval.manifest import load_manifest
 from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
 
 
@@ -76,15 +77,16 @@ def alone(backend: Backend, prompts: Sequence[Prompt]) -> list[Score | Failure]:
 def measure(name: str, path: Path, limit: int, most: int) -> list[Difference]:
     """Score the prompts three times and compare."""
     exact = open_judge(name, dtype="float32")
-    backend, threshold = exact.evaluator.backend, exact.identity.threshold
-    prompts = read(path, exact.evaluator.template, backend.count_tokens, most)[:limit]
+    backend, threshold = exact.backend, exact.identity.threshold
+    template = load_manifest(name).manifest.template
+    prompts = read(path, template, backend.count_tokens, most)[:limit]
     oracle = alone(backend, prompts)
     twice = open_judge(name, dtype="bfloat16", recheck=True)
     once = open_judge(name, dtype="bfloat16")
     return [
         compare("float32, together", oracle, backend.score(prompts), threshold),
-        compare("bfloat16, together", oracle, once.evaluator.backend.score(prompts), threshold),
-        compare("bfloat16, together, --recheck", oracle, twice.evaluator.backend.score(prompts), threshold),
+        compare("bfloat16, together", oracle, once.backend.score(prompts), threshold),
+        compare("bfloat16, together, --recheck", oracle, twice.backend.score(prompts), threshold),
     ]
 
 

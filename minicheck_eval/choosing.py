@@ -10,6 +10,7 @@ from typing import Any
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.server_options import Address
 from minicheck_eval.errors import BadInput
+from minicheck_eval.evaluators.fallback import FALLBACK_ON
 from minicheck_eval.general import GeneralSettings, Task
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.manifest import is_general, load_manifest
@@ -19,16 +20,13 @@ from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["Fallback", "choose", "choose_fallback", "fallback_json"]
 
-REASONS = ("uncertain", "invalid", "error", "too_long")
-"""What a judge may fall back on another for."""
-
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
     """Another judge, asked about those answers for which the first is not enough."""
 
     judge: str
-    on: tuple[str, ...] = ("uncertain", "invalid", "error", "too_long")
+    on: tuple[str, ...] = FALLBACK_ON
     band: float = 0.1
     """Uncertain is a support this near to the threshold."""
 
@@ -74,9 +72,9 @@ def choose(
         )
     _refuse(name, {"parity": parity, "recheck": recheck}, hint="these are for judges with a manifest")
     if isinstance(place, Address):
-        placed = {"quantize": placement.quantization, "max_memory": placement.max_memory}
-        placed |= {"dtype": placement.dtype != "auto", "device": placement.device != "auto"}
-        _refuse(name, placed, hint="the server decides where and how its models run")
+        wanted = {"dtype": placement.dtype != "auto", "device": placement.device != "auto"}
+        wanted |= {"quantize": bool(placement.quantization), "max_memory": bool(placement.max_memory)}
+        _refuse(name, wanted, hint="the server decides where and how its models run")
     task = Task.read(
         evaluator=evaluator,
         threshold=threshold,
@@ -94,9 +92,9 @@ def choose_fallback(
     first: Settings | GeneralSettings, fallback: Fallback, options: Mapping[str, Any]
 ) -> Settings | GeneralSettings:
     """Return the settings of a fallback: it is asked the same, and decides by its own rules."""
-    wrong = [reason for reason in fallback.on if reason not in REASONS]
+    wrong = [reason for reason in fallback.on if reason not in FALLBACK_ON]
     if wrong or not fallback.on:
-        raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(REASONS)}")
+        raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(FALLBACK_ON)}")
     if not 0 <= fallback.band <= 1:
         raise BadInput(f"fallback band {fallback.band} is not in [0, 1]", hint="it is a distance of probabilities")
     kept = {name: options[name] for name in ("evaluator", "split_claims") if name in options}

@@ -26,8 +26,9 @@ from minicheck_eval.evaluators.prompts import (
 )
 from minicheck_eval.evaluators.relevancy import AnswersQuestionEvaluator, RelevancyEvaluator
 from minicheck_eval.evaluators.rubric import RubricEvaluator
-from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score
+from minicheck_eval.store.weights import chat_digests
 from minicheck_eval.text import SPLITTER
 from minicheck_eval.text.replies import ReplyRule
 
@@ -108,11 +109,12 @@ class GeneralSettings:
             judge=self.name,
             model=self.model,
             revision="",
+            digests=chat_digests(self.place) if isinstance(self.place, Path) else {},
             backend="",
             dtype="",
             quantization=self.placement.quantization,
             prompt_digest=task.template(self.model).digest,
-            labels_digest=digest([list(task.rule.yes), list(task.rule.no)]),
+            labels_digest=task.rule.digest,
             window_tokens=None,
             chunk_tokens=task.chunk_tokens,
             threshold=task.threshold,
@@ -143,37 +145,36 @@ def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
     except BaseException:
         _close(backend)
         raise
+    known = settings.identity
     identity = replace(
-        settings.identity,
-        model=facts.model,
+        known,
         revision=facts.revision,
-        digests=facts.digests,
+        digests={**known.digests, **facts.digests},
         backend=facts.server,
         dtype=reader.dtype,
-        quantization=facts.quantization or settings.placement.quantization,
+        quantization=facts.quantization or known.quantization,
         window_tokens=facts.window_tokens,
+        reading=reading or known.reading,
+        chunk_tokens=evaluator.chunk_tokens if isinstance(evaluator, FactCheckingEvaluator) else None,
     )
-    if reading:
-        identity = replace(identity, reading=reading)
-    if isinstance(evaluator, FactCheckingEvaluator):
-        identity = replace(identity, chunk_tokens=evaluator.chunk_tokens)
     return Opened(identity, evaluator, reader)
 
 
 def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[ReplyingBackend, ServerFacts]:
-    words, place = {"yes": settings.task.rule.yes, "no": settings.task.rule.no}, settings.place
+    place = settings.place
     if isinstance(place, Path):
         from minicheck_eval.loading import load_chat
 
-        return load_chat(place, settings.placement, **words)
+        local = load_chat(place, settings.placement, window_tokens=server.window_tokens)
+        return local, ServerFacts(model=settings.model, server=local.name, window_tokens=local.window_tokens)
     if place.kind == "ollama":
         from minicheck_eval.backends.ollama_server import open_ollama
 
-        ollama = open_ollama(place, server, **words)
+        ollama = open_ollama(place, server)
         return ollama, ollama.facts
     from minicheck_eval.backends.openai_server import open_openai
 
-    openai = open_openai(place, server, **words)
+    openai = open_openai(place, server)
     return openai, openai.facts
 
 
@@ -190,7 +191,7 @@ def _reader(settings: GeneralSettings, backend: ReplyingBackend, facts: ServerFa
                 raise BadInput(f"{name} gives no log-probabilities", hint="choose another reading: words")
             return backend, "first-token"
     strict = task.reading == "strict"
-    worded = WordsBackend(backend, task.rule)
+    worded = WordsBackend(backend, replace(task.rule, strict=strict))
     unclear = None if strict else _unclear(worded.score(questions), task.least_mass, name)
     if unclear is not None:
         raise BackendError(
@@ -212,7 +213,7 @@ def _unclear(found: list[Score | Failure], least_mass: float, name: str) -> str 
 
 def _evaluator(settings: GeneralSettings, backend: Backend) -> Evaluator:
     task, template = settings.task, settings.task.template(settings.model)
-    limits = {"threshold": task.threshold, "least_mass": task.least_mass}
+    threshold, least_mass = task.threshold, task.least_mass
     if isinstance(template, PromptTemplate):
         frame = sum(backend.count_tokens(template.own_text))
         room = backend.window_tokens - frame
@@ -220,15 +221,17 @@ def _evaluator(settings: GeneralSettings, backend: Backend) -> Evaluator:
             backend,
             template=template,
             chunk_tokens=task.chunk_tokens or max(1, room // 2, room - CLAIM_ROOM_TOKENS),
-            decision=DecisionConfig(**limits, claim_aggregation=task.claim_aggregation),
+            decision=DecisionConfig(
+                threshold=threshold, least_mass=least_mass, claim_aggregation=task.claim_aggregation
+            ),
             split_claims=task.split_claims,
             rechunk=not getattr(backend, "counts_exactly", True),
         )
     if task.evaluator == "rubric":
         assert isinstance(backend, ReplyingBackend), "every general judge can answer in words"  # noqa: S101
         return RubricEvaluator(backend, pass_score=task.pass_score)
-    of = {"relevancy": RelevancyEvaluator, "answers-question": AnswersQuestionEvaluator}[task.evaluator]
-    return of(backend, **limits)
+    kind = {"relevancy": RelevancyEvaluator, "answers-question": AnswersQuestionEvaluator}[task.evaluator]
+    return kind(backend, threshold=threshold, least_mass=least_mass)
 
 
 def _close(backend: Backend) -> None:

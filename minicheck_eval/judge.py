@@ -176,7 +176,7 @@ def open_judge(
     Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where a file
     is not what it should be or the judge does not answer as it should.
     """
-    options = {
+    options: dict[str, Any] = {
         "evaluator": evaluator,
         "threshold": threshold,
         "chunk_tokens": chunk_tokens,

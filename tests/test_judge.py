@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from minicheck_eval import Document, EvaluationRequest, Evaluator, Outcome
-from minicheck_eval import family
+from minicheck_eval import Document, EvaluationRequest, Evaluator, Outcome, family
 from minicheck_eval import judge as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.errors import BadInput, IntegrityError

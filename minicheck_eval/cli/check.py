@@ -26,9 +26,7 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
 @click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
 @judge_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
-def check(
-    documents: tuple[str, ...], claim: str, question: str, judge_name: str, as_json: bool, **options: Any
-) -> int:
+def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str, as_json: bool, **options: Any) -> int:
     """Check each claim of a text against documents.
 
     Exit code 0: all claims supported; 1: not; 2: bad input; 3: could not judge.

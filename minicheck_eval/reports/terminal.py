@@ -134,7 +134,9 @@ def _cost(usage: Mapping[str, Any], decided: int | None) -> str:
     if usage["reply_tokens"]:
         words.append(f"{usage['reply_tokens']:,} tokens of replies")
     words += [f"{usage['calls']:,} calls", f"{usage['seconds']:.1f} s"]
-    return ", ".join(words) + ("" if decided is None else f"; it decided {decided:,} {'case' if decided == 1 else 'cases'}")
+    if decided is not None:
+        words[-1] += f"; it decided {decided:,} {'case' if decided == 1 else 'cases'}"
+    return ", ".join(words)
 
 
 def _cells(tally: Tally) -> list[str]:

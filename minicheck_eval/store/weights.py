@@ -13,7 +13,7 @@ from minicheck_eval.store.hub_weights import Convert, HubWeights
 from minicheck_eval.store.lock import settled_digest
 from minicheck_eval.store.tensor_files import check_tensor_files, tensor_files
 
-__all__ = ["Weights", "known_digests", "ready_weights"]
+__all__ = ["Weights", "chat_digests", "known_digests", "ready_weights"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +70,13 @@ def known_digests(judge: Located) -> dict[str, str]:
     if manifest.base:
         return {manifest.base.member: manifest.base.sha256, **pinned}
     return {path.name: settled_digest(path) for path in _local_files(judge)}
+
+
+def chat_digests(folder: Path) -> dict[str, str]:
+    """Return file name → SHA-256 of the files in `folder` that shape a chat model's answers."""
+    optional = ("chat_template.jinja", "tokenizer_config.json")
+    files = [folder / "config.json", folder / "tokenizer.json", *(folder / name for name in optional)]
+    return {path.name: settled_digest(path) for path in [*files, *tensor_files(folder)] if path.is_file()}
 
 
 def _local_files(judge: Located) -> list[Path]:
