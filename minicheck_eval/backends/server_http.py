@@ -16,12 +16,14 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
+from minicheck_eval.backends.too_long import tells_of_length
 from minicheck_eval.errors import BackendError, BadInput
 
 __all__ = ["Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
 
 REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
 OVERLOADED = frozenset({429, 503})
+ABOUT_THE_PROMPT = frozenset({200, 400, 413, 422, 500})
 
 MOST_TIMEOUTS = 2
 """A request that ran out of time so often will do so again."""
@@ -56,6 +58,11 @@ class Refused(BackendError):
         self.status = status
         self.message = message
         self.body = body
+
+    @property
+    def is_too_long(self) -> bool:
+        """Say whether the prompt was too long, which some servers tell with a status of success or of an accident."""
+        return self.status in ABOUT_THE_PROMPT and tells_of_length(f"{self.message} {self.body}")
 
 
 class Unanswered(BackendError):
@@ -218,13 +225,17 @@ class Transport:
             value = json.loads(text)
         except (ValueError, RecursionError):
             value = None
-        if status in REPEATED:
-            reason = f"status {status}, {_said(value, text)}"
+        if response.has_redirect_location:
+            # Not followed: a key is for one server.
+            raise Refused(status, f"look at {response.headers['Location']}", None, hint="give that address instead")
+        refused = Refused(status, _said(value, text), text if value is None else value)
+        is_success = 200 <= status < 300  # noqa: PLR2004 - the borders of success
+        is_disguised = is_success and not any_json and isinstance(value, dict) and bool(value.get("error"))
+        if (status in REPEATED or is_disguised) and not refused.is_too_long:
+            reason = f"status {status}, {refused.message}"
             raise _AskAgain(reason, wait_s=_retry_after_s(response), overload=status in OVERLOADED)
-        if status >= 300:  # noqa: PLR2004 - redirections too: a key is for one server
-            raise Refused(status, _said(value, text), text if value is None else value)
-        if not any_json and isinstance(value, dict) and value.get("error"):
-            raise _AskAgain(f"an error came as an answer: {_said(value, text)}")
+        if is_disguised or not is_success:
+            raise refused
         if value is None or not (any_json or isinstance(value, dict)):
             raise _AskAgain(f"the answer was no JSON, or cut off: {_short(text)}")
         return value
