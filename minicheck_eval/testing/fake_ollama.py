@@ -170,15 +170,15 @@ class FakeOllama(FakeServer):
         )
         if isinstance(seen, TooLong):
             return self.error(400, seen.message)
+        most = body.get("options", {}).get("num_predict") or -1  # a zero is lost on the way
         began = time.perf_counter()
         with loaded.slots.take(seen.text) as cached:
             computed = count_tokens(seen.text) - cached
-            self.pause(self.seconds_per_request + self.seconds_per_token * computed)
-        answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
-        if answer is None:
-            answer = self.answer(seen.text if seen.cut else question.text)
-        most = body.get("options", {}).get("num_predict") or -1  # a zero is lost on the way
-        spoken = speak(answer, most if most > 0 else None)
+            with self.taking(self.seconds_per_request + self.seconds_per_token * computed):
+                answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
+                if answer is None:
+                    answer = self.answer(seen.text if seen.cut else question.text)
+                spoken = speak(answer, most if most > 0 else None)
         tells = body.get("logprobs") and self.era.has_logprobs and fault != "no_logprobs"
         entries = spoken.logprobs(body.get("top_logprobs", 0)) if tells else []
         end: dict[str, Any] = {

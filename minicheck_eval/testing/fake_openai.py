@@ -58,6 +58,11 @@ class FakeOpenAI(FakeServer):
         """Return the address of the routes."""
         return f"{self.root}/v1"
 
+    @property
+    def computed_tokens(self) -> int:
+        """Return how many tokens of prompts were computed so far, those that a slot remembered not among them."""
+        return self.slots.computed_tokens
+
     def close_slots(self) -> None:
         """Wake whatever waits for its turn."""
         self.slots.wake()
@@ -112,12 +117,10 @@ class FakeOpenAI(FakeServer):
             tokens = self.context // 2
             seen = prompt.encode()[-tokens * BYTES_A_TOKEN :].decode(errors="ignore")
         with self.slots.take(prompt) as cached:
-            seconds = self.seconds_per_request + self.seconds_per_token * (count_tokens(prompt) - cached)
-            self.pause(seconds)
-        answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
-        if answer is None:
-            answer = self.answer(seen)
-        spoken = speak(answer, most)
+            computed = count_tokens(prompt) - cached
+            with self.taking(self.seconds_per_request + self.seconds_per_token * computed):
+                answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
+                spoken = speak(self.answer(seen) if answer is None else answer, most)
         choice: dict[str, Any] = {
             "index": 0,
             "message": {"role": "assistant", "content": spoken.text},

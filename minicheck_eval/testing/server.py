@@ -7,9 +7,10 @@ import os
 import socket
 import struct
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.client import responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -69,6 +70,16 @@ class FakeServer(ABC):
     def error(self, status: int, message: str) -> Answered:
         """Return an error in the shape that this kind of server gives it."""
 
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Return the address to give to a client."""
+
+    @property
+    @abstractmethod
+    def computed_tokens(self) -> int:
+        """Return how many tokens of prompts were computed so far, those that a slot remembered not among them."""
+
     @abstractmethod
     def close_slots(self) -> None:
         """Wake whatever waits for its turn."""
@@ -105,6 +116,13 @@ class FakeServer(ABC):
         """Let time pass, unless the server closes."""
         if self.closing.wait(seconds):
             raise Closed
+
+    @contextmanager
+    def taking(self, seconds: float) -> Generator[None]:
+        """Let what happens inside take so long, unless it takes longer by itself."""
+        end = time.perf_counter() + seconds
+        yield
+        self.pause(max(0.0, end - time.perf_counter()))
 
     def with_fault(self, prompt: str, respond: Callable[[str | None], Answered]) -> Answered:
         """Answer a prompt, or fail as its fault says; faults of the model are left to `respond`."""

@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-__all__ = ["BYTES_A_TOKEN", "Closed", "Slots", "count_tokens"]
+__all__ = ["BYTES_A_TOKEN", "Closed", "Slots", "count_tokens", "shared_length"]
 
 BYTES_A_TOKEN = 4
 _LEAST_SHARED = 0.10  # of a prompt, so that a slot is chosen for what it remembers
@@ -89,7 +89,7 @@ class Slots:
 
     def _best(self, prompt: str) -> tuple[_Slot, int]:
         """Choose the slot that remembers most of a prompt, or the one that was not used for longest."""
-        shared = {slot: _shared_length(prompt, slot.prompt) for slot in self._idle}
+        shared = {slot: shared_length(prompt, slot.prompt) for slot in self._idle}
         best = max(self._idle, key=shared.__getitem__)
         if shared[best] <= _LEAST_SHARED * len(prompt):
             best = min(self._idle, key=lambda slot: slot.used)
@@ -98,7 +98,7 @@ class Slots:
         return best, max(cached, 0)
 
 
-def _shared_length(one: str, other: str) -> int:
+def shared_length(one: str, other: str) -> int:
     """Return how many characters two texts share at their beginning."""
     low, high = 0, min(len(one), len(other))
     while low < high:
