@@ -168,7 +168,7 @@ class OllamaBackend(ServerBackend):
         try:
             answer = self.transport.post("/api/chat", body)
         except Refused as error:
-            found = read_too_long(json.dumps(error.body)) if error.status == 400 else None  # noqa: PLR2004
+            found = read_too_long(json.dumps(error.body)) if error.is_too_long else None
             if found is None:
                 raise
             return found

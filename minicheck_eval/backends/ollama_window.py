@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from minicheck_eval.backends.too_long import tells_of_length
+
 __all__ = ["Era", "TooLong", "looks_cut", "next_step", "read_too_long", "step_for", "steps"]
 
 LEAST_STEP = 2048
@@ -102,18 +104,13 @@ class TooLong(NamedTuple):
     """It was not refused: a part of it was left out, or may have been."""
 
 
-TOO_LONG = re.compile(
-    r"exceed_context_size_error|exceeds? the (?:available |maximum )?context (?:size|length|window)"
-    r"|longer than the (?:maximum )?context (?:size|length|window)",
-    re.IGNORECASE,
-)
 # The engine's JSON stands as a string inside Ollama's: its quotes may come with a backslash.
 TOKENS = re.compile(r'n_prompt_tokens\\?"\s*:\s*(\d{1,9})|request \((\d{1,9}) tokens\)')
 
 
 def read_too_long(error: str) -> TooLong | None:
-    """Read the text of an error 400; None where it is about something else."""
-    if not TOO_LONG.search(error):
+    """Read the text of an error; None where it is about something else."""
+    if not tells_of_length(error):
         return None
     found = TOKENS.search(error)
     return TooLong(int(found[1] or found[2]) if found else None)
