@@ -39,11 +39,6 @@ class ChatFrame:
         return Prompt(_with_text(prefix), _with_text(suffix))
 
     @property
-    def longest(self) -> str:
-        """Return the most that is ever put around a prompt."""
-        return max("".join(self.with_system or ()), "\n\n".join(self.without_system), key=len)
-
-    @property
     def digest(self) -> str:
         """Return the SHA-256 of the frame, in hexadecimal."""
         return digest([list(self.with_system or ()), list(self.without_system)])
@@ -58,15 +53,17 @@ class ChattingBackend(StreamingBackend, ReplyingBackend, Protocol):
 
 
 class FramedBackend:
-    """A backend of chat prompts on one of prompts that are written out; a prompt without a system text has none."""
+    """A backend of chat prompts on one of prompts that are written out; a prompt without a system text has none.
 
-    def __init__(self, inner: ChattingBackend, frame: ChatFrame) -> None:
+    `window_tokens` is the most tokens of what is said, which leaves room for the frame.
+    """
+
+    def __init__(self, inner: ChattingBackend, frame: ChatFrame, *, window_tokens: int) -> None:
         self._inner = inner
         self.frame = frame
         self.name = inner.name
         self.dtype = inner.dtype
-        self.window_tokens = inner.window_tokens - sum(inner.count_tokens([frame.longest]))
-        """The most tokens of what is said."""
+        self.window_tokens = window_tokens
 
     @property
     def usage(self) -> Usage:

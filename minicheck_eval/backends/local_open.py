@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from minicheck_eval.backends.framed import FramedBackend
+from minicheck_eval.backends.framed import ChatFrame, FramedBackend
 from minicheck_eval.backends.local import LocalBackend
 from minicheck_eval.backends.local_causal import load_causal, window_of
 from minicheck_eval.backends.local_chat import read_frame
@@ -15,9 +15,10 @@ from minicheck_eval.backends.local_models import load_encoder
 from minicheck_eval.backends.local_placement import place_of
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
+from minicheck_eval.errors import BadInput
 from minicheck_eval.manifest import Manifest
 from minicheck_eval.parity import SAFE, Parity
-from minicheck_eval.scoring import Backend
+from minicheck_eval.scoring import Backend, Prompt, Segment
 
 __all__ = ["open_chat", "open_local"]
 
@@ -64,6 +65,19 @@ def open_chat(
     frame = read_frame(folder)
     yes, no = (tokenizer.ids_of_word(word, spaced=True) for word in ("yes", "no"))
     window_tokens = window_of(folder, asked=window_tokens)
+    said = window_tokens - _frame_tokens(frame, tokenizer)
+    if said <= 0:
+        raise BadInput(
+            f"a window of {window_tokens} tokens does not hold what the chat template of {folder} puts around a question",
+            hint="ask for more",
+        )
     model = load_causal(folder, **place_of(placement, "causal"))
     shape: dict[str, Any] = {"window_tokens": window_tokens, "budget_tokens": 1 if alone else None}
-    return FramedBackend(LocalBackend(model, tokenizer, yes=yes, no=no, turn_end=frame.turn_end, **shape), frame)
+    backend = LocalBackend(model, tokenizer, yes=yes, no=no, turn_end=frame.turn_end, **shape)
+    return FramedBackend(backend, frame, window_tokens=said)
+
+
+def _frame_tokens(frame: ChatFrame, tokenizer: PromptTokenizer) -> int:
+    """Count the tokens of the frame, around two words."""
+    word = (Segment("x", False),)
+    return max(map(len, tokenizer.encode([frame.frame(Prompt(word, (), system)) for system in ("x", "")])))
