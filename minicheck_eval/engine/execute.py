@@ -47,6 +47,7 @@ class Executor(Generic[Result]):
         self._run = run
         self._over_passes = over_passes
         self.budget_tokens = budget_tokens
+        self._stretched = True
         self._window_tokens = window_tokens
         self.usage = Usage()
         """What has been asked and computed since the beginning."""
@@ -60,18 +61,21 @@ class Executor(Generic[Result]):
 
         No batch waits for a later one, and no more than a few are held at a time.
         """
-        with closing(run_ahead((prompts, self._plan(prompts)) for prompts in batches)) as planned:
-            for prompts, its_plan in planned:
-                yield self._carry_out(prompts, its_plan)
+        with closing(run_ahead((prompts, self._size, self._plan(prompts)) for prompts in batches)) as planned:
+            for prompts, size, its_plan in planned:
+                # What was planned before passes got smaller is planned anew.
+                yield self._carry_out(prompts, its_plan if size == self._size else self._plan(prompts))
+
+    @property
+    def _size(self) -> tuple[int, bool]:
+        return self.budget_tokens, self._stretched
 
     def _plan(self, prompts: Sequence[TokenPrompt]) -> Plan:
-        return plan(prompts, budget_tokens=self.budget_tokens, window_tokens=self._window_tokens)
+        budget, stretched = self._size
+        return plan(prompts, budget_tokens=budget, window_tokens=self._window_tokens, stretched=stretched)
 
     def _carry_out(self, prompts: Sequence[TokenPrompt], planned: Plan) -> list[Result | Unscored]:
         self.usage = self.usage.plus(prompts=len(prompts), asked_tokens=planned.asked_tokens)
-        if any(len(one.leaves) > 1 and one.tokens > self.budget_tokens for one in planned.passes):
-            # It was planned before the budget shrank.
-            planned = self._plan(prompts)
         results: dict[int, Result | Unscored] = {}
         places: Sequence[int] = range(len(prompts))
         while left := self._attempt(prompts, places, planned, results):
@@ -99,6 +103,7 @@ class Executor(Generic[Result]):
             if isinstance(outcome, PassTooLargeError):
                 if len(one.leaves) > 1:
                     # Of several passes planned alike, the smaller budget counts once.
+                    self._stretched = False
                     self.budget_tokens = min(self.budget_tokens, max(1, one.tokens // 2))
                     left += (places[k] for leaf in one.leaves for k in leaf.prompts)
                     continue

@@ -1,7 +1,8 @@
 """Decide which prompts go through the model together: pure Python, no tensors.
 
 The prompts of a pass form a tree of shared prefixes (system head → document chunk → claim): a node holds the tokens
-that all prompts below it share, and is computed once.  A pass keeps to a budget of tokens and has no padding.
+that all prompts below it share, and is computed once.  A pass keeps to a budget of tokens and has no padding; where a
+shared prefix fills the budget, it is stretched, so that the prefix is not computed anew for every prompt.
 """
 
 from __future__ import annotations
@@ -74,11 +75,16 @@ class Plan:
         return sum(one.tokens for one in self.passes)
 
 
-def plan(prompts: Sequence[TokenPrompt], *, budget_tokens: int, window_tokens: int) -> Plan:
+STRETCH = 4
+"""Beside a long prefix there is room for a part of the budget, or of the prefix, whichever is more: a fourth."""
+
+
+def plan(prompts: Sequence[TokenPrompt], *, budget_tokens: int, window_tokens: int, stretched: bool = True) -> Plan:
     """Pack prompts into passes so that each shared token of a pass is computed once.
 
     The passes depend on which prompts there are, not on their order.  A prompt longer than the budget but within the
-    window gets a pass of its own; one beyond the window, or without tokens, is in no pass.
+    window is in a pass by itself or, `stretched`, with a few that share its prefix; one beyond the window, or without
+    tokens, is in no pass.  A budget of one token means that each prompt is alone.
     """
     places: dict[TokenPrompt, list[int]] = defaultdict(list)
     too_long: list[int] = []
@@ -91,15 +97,20 @@ def plan(prompts: Sequence[TokenPrompt], *, budget_tokens: int, window_tokens: i
             too_long.append(i)
     # Sorted, prompts that share a prefix are neighbours.
     ordered = [(prompt, tuple(places[prompt])) for prompt in sorted(places)]
-    return Plan(tuple(_pack(ordered, budget_tokens)), tuple(too_long), asked)
+    return Plan(tuple(_pack(ordered, budget_tokens, stretched=stretched)), tuple(too_long), asked)
 
 
-def _pack(ordered: Iterable[tuple[TokenPrompt, tuple[int, ...]]], budget_tokens: int) -> Iterator[Pass]:
+def _pack(
+    ordered: Iterable[tuple[TokenPrompt, tuple[int, ...]]], budget_tokens: int, *, stretched: bool
+) -> Iterator[Pass]:
     """Fill passes with prompts in the given order."""
     growing = _Growing()
     for prompt, places in ordered:
         shared = growing.shared(prompt)
-        if growing.leaves and growing.tokens + len(prompt) - shared > budget_tokens:
+        room = budget_tokens
+        if stretched and budget_tokens > 1 and shared >= len(prompt.prefix):
+            room = max(room, shared + max(budget_tokens, shared) // STRETCH)
+        if growing.leaves and growing.tokens + len(prompt) - shared > room:
             yield growing.done()
             growing, shared = _Growing(), 0
         growing.add(prompt, places, shared)

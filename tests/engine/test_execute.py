@@ -61,6 +61,18 @@ def test_the_smaller_budget_is_kept():
     assert 40 >= max(device.sizes)
 
 
+def test_passes_are_no_longer_stretched_when_memory_ends():
+    """A long prefix with many claims that does not fit is split until each claim is alone with it."""
+    device = Device(90)
+    executor = Executor(device, budget_tokens=60, window_tokens=100)
+    asked = [TokenPrompt((1,) * 80, (i, i, i)) for i in range(2, 12)]
+    assert [(1,) * 80 + (i, i, i) for i in range(2, 12)] == executor.score(asked)
+    assert 90 < max(device.sizes)
+    device.sizes.clear()
+    executor.score(asked)
+    assert [83] * 10 == device.sizes
+
+
 def test_other_errors_are_not_hidden():
     """Only a lack of memory is answered by smaller passes."""
 

@@ -41,9 +41,34 @@ def test_each_prompt_is_planned_exactly_once(asked, budget, window):
 @given(prompts, st.integers(1, 30))
 @settings(deadline=None)
 def test_a_pass_keeps_to_the_budget(asked, budget):
-    """Only a pass that holds one single prompt may exceed the budget."""
-    for one in plan(asked, budget_tokens=budget, window_tokens=100).passes:
+    """Only a pass that holds one single prompt may exceed the budget, where passes are not stretched."""
+    for one in plan(asked, budget_tokens=budget, window_tokens=100, stretched=False).passes:
         assert one.tokens <= budget or 1 == len(one.leaves)
+
+
+@given(prompts, st.integers(2, 30))
+def test_a_stretched_pass_has_a_fourth_more_than_its_prefix(asked, budget):
+    """A pass beyond its budget holds one long prefix and, beside it, a fourth of the prefix or of the budget."""
+    for one in plan(asked, budget_tokens=budget, window_tokens=100).passes:
+        if one.tokens > budget and len(one.leaves) > 1:
+            longest = max(node.depth + len(node.ids) for node in one.nodes)
+            assert one.tokens <= longest + max(budget, longest) // 4
+
+
+def test_a_prefix_that_fills_the_budget_is_shared_all_the_same():
+    """A document longer than a pass is not computed anew for each of its claims."""
+    document = tuple(range(3000))
+    asked = [TokenPrompt(document, (5000 + i,) * 20) for i in range(48)]
+    assert 48 * 3020 == plan(asked, budget_tokens=2048, window_tokens=9000, stretched=False).computed_tokens
+    planned = plan(asked, budget_tokens=2048, window_tokens=9000)
+    # 3,750 tokens hold the document and 37 claims.
+    assert 2 * 3000 + 48 * 20 == planned.computed_tokens
+
+
+def test_a_budget_of_one_token_keeps_each_prompt_alone():
+    """Who wants prompts alone gets them alone, whatever they share."""
+    asked = [TokenPrompt((1,) * 100, (i, i)) for i in range(2, 9)]
+    assert [1] * 7 == [len(one.leaves) for one in plan(asked, budget_tokens=1, window_tokens=1000).passes]
 
 
 @given(prompts)
