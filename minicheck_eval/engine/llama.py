@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.functional import linear, silu
+from torch.nn.functional import linear, pad, silu
 from transformers import LlamaModel
 
 from minicheck_eval.engine.attention import Attend
@@ -84,7 +84,7 @@ class PackedLlama:
         for start in range(0, len(x), self._rows):
             rows = slice(start, start + self._rows)
             normed = _rms_norm(x[rows], layer.input_norm, self._eps)
-            part = linear(normed, layer.qkv.weight, layer.qkv.bias).view(-1, *joint.shape[1:])
+            part = _project(normed, layer.qkv).view(-1, *joint.shape[1:])
             joint[rows, heads + kv_heads :] = part[:, heads + kv_heads :]
             _rotate(part[:, : heads + kv_heads], cos[rows], sin[rows], out=joint[rows, : heads + kv_heads])
         by_head = joint.transpose(0, 1)  # [heads, tokens, head]
@@ -93,11 +93,11 @@ class PackedLlama:
 
     def _rest(self, layer: _Layer, x: torch.Tensor, attended: torch.Tensor) -> None:
         """Add what attention and the feed-forward part give to `x`, in place."""
-        x += linear(attended, layer.out.weight, layer.out.bias)
+        x += _project(attended, layer.out)
         normed = _rms_norm(x, layer.mlp_norm, self._eps)
-        gate = silu(linear(normed, layer.gate.weight, layer.gate.bias), inplace=True)
-        gate *= linear(normed, layer.up.weight, layer.up.bias)
-        x += linear(gate, layer.down.weight, layer.down.bias)
+        gate = silu(_project(normed, layer.gate), inplace=True)
+        gate *= _project(normed, layer.up)
+        x += _project(gate, layer.down)
 
 
 def _read(layer: Any) -> _Layer:
@@ -121,6 +121,18 @@ def _join(modules: list[Any]) -> _Linear:
             module.bias.data = bias[start:end]
         start = end
     return _Linear(weight, bias)
+
+
+ROW_STEP = 32
+"""Rows of a product come in multiples of this in 16-bit numbers on a CPU: its library keeps about a megabyte of code and
+buffers for each number of rows that it has met."""
+
+
+def _project(x: torch.Tensor, to: _Linear) -> torch.Tensor:
+    missing = -len(x) % ROW_STEP if x.dtype != torch.float32 and x.device.type == "cpu" else 0
+    if not missing:
+        return linear(x, to.weight, to.bias)
+    return linear(pad(x, (0, 0, 0, missing)), to.weight, to.bias)[: len(x)]
 
 
 def _rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
