@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+
 from minicheck_eval.backends.ollama_server import open_ollama
 from minicheck_eval.backends.openai_server import open_openai
-
 from minicheck_eval.backends.server_backend import ServerBackend
 from minicheck_eval.backends.server_options import Address, ServerOptions
 from minicheck_eval.scoring import Prompt, PromptTemplate, Score
