@@ -65,11 +65,10 @@ class Loading:
 
     def grow(self, tried: int, found: TooLong) -> Failure | None:
         """Make room for a prompt that did not fit into `tried` tokens, or return why there cannot be more."""
-        what = f"a prompt of {found.tokens:,} tokens" if found.tokens else "a prompt"
         window = self._window
         larger = next_step(tried, window)
         if larger is None or (found.tokens or 0) >= window:
-            return Failure("too_long", f"{what} does not fit into the model's window of {window:,} tokens")
+            return _too_long(found, window)
         wanted = max(larger, step_for(found.tokens or 0, window))
         with self._turn:
             self._turn.wait_for(lambda: not self._is_loading)
@@ -113,6 +112,14 @@ class Loading:
         if loaded.num_ctx is not None and loaded.num_ctx < num_ctx:
             return Failure("too_long", f"{what}: it took {loaded.num_ctx:,}")
         return None
+
+
+def _too_long(found: TooLong, window: int) -> Failure:
+    room = f"the model's window of {window:,} tokens"
+    if found.cut:
+        return Failure("too_long", f"the server cut the prompt, or did not show that it read all of it, with {room}")
+    what = f"{found.tokens:,} tokens do" if found.tokens else "the prompt does"
+    return Failure("too_long", f"{what} not fit into {room}")
 
 
 def changed(model: str, before: str, now: str) -> IntegrityError:

@@ -136,20 +136,22 @@ class OllamaBackend(ServerBackend):
         chat = self._post(messages, num_ctx, most_tokens, more)
         if isinstance(chat, TooLong):
             return chat
-        counted = chat.prompt_eval_count
+        counted = chat.prompt_eval_count if self._opened.era.counts_cached_tokens else None
         size = self._opened.own_bytes + sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
         if looks_cut(counted, num_ctx, size, self._opened.era) and not self._is_whole(messages, num_ctx, counted):
-            return TooLong(None, num_ctx)
-        if (counted or 0) + chat.eval_count > num_ctx:
+            return TooLong(cut=True)
+        if (size if counted is None else counted) + chat.eval_count > num_ctx:
             # The server made room for the reply by leaving out the beginning of the prompt.
-            return TooLong(None, num_ctx)
+            return TooLong(cut=True)
         return chat
 
     def _is_whole(self, messages: Messages, num_ctx: int, counted: int | None) -> bool:
         """Ask with a slightly longer prompt: one that is cut has as many tokens as before, a whole one a few more."""
+        if counted is None:
+            return False
         *before, last = messages
         chat = self._post([*before, {**last, "content": last["content"] + LONGER}], num_ctx, 1, {})
-        if isinstance(chat, TooLong) or counted is None or chat.prompt_eval_count is None:
+        if isinstance(chat, TooLong) or chat.prompt_eval_count is None:
             return False
         return chat.prompt_eval_count - counted in LONGER_TOKENS
 
@@ -166,7 +168,7 @@ class OllamaBackend(ServerBackend):
         try:
             answer = self.transport.post("/api/chat", body)
         except Refused as error:
-            found = read_too_long(json.dumps(error.body)) if error.status == 400 else None  # noqa: PLR2004
+            found = read_too_long(json.dumps(error.body)) if error.is_too_long else None
             if found is None:
                 raise
             return found

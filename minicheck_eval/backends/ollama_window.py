@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from minicheck_eval.backends.too_long import tells_of_length
+
 __all__ = ["Era", "TooLong", "looks_cut", "next_step", "read_too_long", "step_for", "steps"]
 
 LEAST_STEP = 2048
@@ -86,9 +88,7 @@ def looks_cut(prompt_eval_count: int | None, num_ctx: int, prompt_bytes: int, er
     """
     if prompt_bytes < num_ctx:  # a token has at least one byte
         return False
-    if not era.counts_cached_tokens:  # its count says nothing, but it refuses what is too long
-        return False
-    if prompt_eval_count is None:
+    if prompt_eval_count is None or not era.counts_cached_tokens:
         return True
     halves = {num_ctx - (num_ctx - kept) // 2 for kept in KEPT_AT_THE_START} if era.keeps_half else set()
     if prompt_eval_count >= num_ctx or prompt_eval_count in halves:
@@ -97,27 +97,20 @@ def looks_cut(prompt_eval_count: int | None, num_ctx: int, prompt_bytes: int, er
 
 
 class TooLong(NamedTuple):
-    """What a server said of a prompt that it refused for its length."""
+    """What is known of a prompt that did not fit."""
 
-    tokens: int | None
-    num_ctx: int | None
+    tokens: int | None = None
+    cut: bool = False
+    """It was not refused: a part of it was left out, or may have been."""
 
 
-TOO_LONG = re.compile(
-    r"exceed_context_size_error|exceeds? the (?:available |maximum )?context (?:size|length|window)"
-    r"|longer than the (?:maximum )?context (?:size|length|window)",
-    re.IGNORECASE,
-)
 # The engine's JSON stands as a string inside Ollama's: its quotes may come with a backslash.
 TOKENS = re.compile(r'n_prompt_tokens\\?"\s*:\s*(\d{1,9})|request \((\d{1,9}) tokens\)')
-NUM_CTX = re.compile(r'n_ctx\\?"\s*:\s*(\d{1,9})|context size \((\d{1,9}) tokens\)')
 
 
 def read_too_long(error: str) -> TooLong | None:
-    """Read the text of an error 400; None where it is about something else."""
-    return TooLong(_number(TOKENS, error), _number(NUM_CTX, error)) if TOO_LONG.search(error) else None
-
-
-def _number(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    return int(next(group for group in found.groups() if group)) if found else None
+    """Read the text of an error; None where it is about something else."""
+    if not tells_of_length(error):
+        return None
+    found = TOKENS.search(error)
+    return TooLong(int(found[1] or found[2]) if found else None)

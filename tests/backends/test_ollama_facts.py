@@ -57,7 +57,7 @@ def test_everything_that_makes_the_scores_is_recorded():
 
 @pytest.mark.parametrize(
     ("version", "logprobs", "notes"),
-    [("0.12.5", False, 2), ("0.12.10", False, 1), ("0.12.11", True, 0), ("0.24.0", True, 0), ("0.33.0-rc2", True, 0)],
+    [("0.12.5", False, 2), ("0.12.10", False, 1), ("0.12.11", True, 0), ("0.30.0", True, 1), ("0.33.0-rc2", True, 0)],
 )
 def test_what_the_version_lacks_is_noted(version, logprobs, notes):
     """Versions without probabilities, and those that cut whatever is asked, say so in the facts."""
