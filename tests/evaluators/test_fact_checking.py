@@ -155,3 +155,29 @@ def test_chunks_that_cannot_fit_are_refused(chunk_tokens):
     with pytest.raises(BadInput, match="window has 100 tokens") as caught:
         evaluator(chunk_tokens=chunk_tokens)
     assert "from 1 to 98" in caught.value.hint
+
+
+def test_what_the_judge_said_in_words_is_kept():
+    """Replies stand beside their chunks, and one that is neither yes nor no is shown as the reason."""
+
+    def answer(prompt):
+        said = "Well, it depends." if "Cats" in prompt.text else "No, it does not."
+        return Score(0, 0, reply=said, neutralised=True) if "Cats" in prompt.text else Score(0, 1, reply=said)
+
+    response = evaluator(answer).evaluate(EvaluationRequest.from_documents(DOCUMENTS, "Dogs bark."))
+    (claim,) = response.metadata["claims"]
+    assert ["No, it does not.", "No, it does not.", "Well, it depends."] == claim["replies"]
+    assert (True, "neither_yes_nor_no") == (claim["neutralised"], claim["reason"])
+    assert "the judge's reply is neither a yes nor a no: 'Well, it depends.'" == claim["detail"]
+
+
+def test_an_empty_reply_is_said_to_be_empty():
+    """A judge that says nothing has no first token to show."""
+    response = evaluator(lambda _: Score(0, 0)).evaluate(EvaluationRequest.from_documents(DOCUMENTS, "Dogs bark."))
+    assert "the judge's reply is empty" == response.metadata["claims"][0]["detail"]
+
+
+def test_probabilities_need_no_replies():
+    """Where nothing was said in words and nothing made harmless the record has no place for it."""
+    response = evaluator().evaluate(EvaluationRequest.from_documents(DOCUMENTS, "Dogs bark."))
+    assert not {"replies", "neutralised", "parts"} & response.metadata["claims"][0].keys()
