@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 __all__ = ["estimate_tokens"]
 
 _PARTS = re.compile(r"(?P<word>[A-Z]?[a-z]+)|(?P<capitals>[A-Z]+)|(?P<space>\s+)|(?P<other>.)", re.DOTALL)
 
+_BY_BYTES = {1: 1.0, 2: 1.25, 3: 2.0, 4: 3.0}
+
 
 def estimate_tokens(text: str) -> int:
     """Estimate on the high side, so that what seems to fit does.
 
-    English comes out about a fifth too high.  Of scripts beyond ASCII a character counts one token less than its bytes
-    in UTF-8, since small vocabularies fall back to bytes.
+    Beside vocabularies of 32,000 to 200,000 tokens English comes out a third to a half too high, most other languages
+    no lower than what the smallest of these needs; strings of random letters come out up to a third too low.
     """
-    return sum(_tokens(match) for match in _PARTS.finditer(text))
+    return math.ceil(sum(_tokens(match) for match in _PARTS.finditer(text)))
 
 
-def _tokens(match: re.Match[str]) -> int:
+def _tokens(match: re.Match[str]) -> float:
     part = match.group()
     match match.lastgroup:
         case "word":
-            return -(-len(part) // 4)
+            return max(1.0, len(part) / 3)
         case "capitals":
-            return -(-len(part) // 2)
+            return max(1.0, len(part) / 1.6)
         case "space":
-            return 0 if part == " " else -(-len(part) // 2)  # a single space belongs to the word behind it
+            return 0.0 if part == " " else len(part) / 2  # a single space belongs to the word behind it
         case _:
-            return max(1, len(part.encode("utf-8", "surrogatepass")) - 1)
+            # Small vocabularies fall back to bytes.
+            return _BY_BYTES[len(part.encode("utf-8", "surrogatepass"))]
