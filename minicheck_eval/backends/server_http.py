@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
+from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from minicheck_eval.backends.too_long import tells_of_length
 from minicheck_eval.errors import BackendError, BadInput
@@ -34,7 +35,9 @@ MOST_WAIT_S = 30.0
 MOST_BYTES = 16 * 1024**2
 """Of one answer: far more than a reply of thousands of tokens with their probabilities."""
 
-BACK_OFF = wait_exponential(multiplier=0.25, max=MOST_WAIT_S) + wait_random(0, 0.25)
+FIRST_WAIT_S, FIRST_BUSY_WAIT_S = 0.1, 0.5
+"""After an accident, and where the server is busy or not there: twice as long from one try to the next, and at random
+up to half as much again, so that many lanes do not come back together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +171,10 @@ class Transport:
         def is_enough(_: RetryCallState) -> bool:
             return len(failed) >= self._attempts or sum(again.timeout for again in failed) >= MOST_TIMEOUTS
 
-        def wait(state: RetryCallState) -> float:
-            return max(BACK_OFF(state), failed[-1].wait_s)
+        def wait(_: RetryCallState) -> float:
+            first_s: float = FIRST_BUSY_WAIT_S if failed[-1].overload or failed[-1].silent else FIRST_WAIT_S
+            doubled_s = first_s * 2.0 ** (len(failed) - 1) * random.uniform(1, 1.5)  # noqa: S311 - no secret
+            return min(MOST_WAIT_S, max(doubled_s, failed[-1].wait_s))
 
         retrying = Retrying(
             retry=retry_if_exception_type(_AskAgain), stop=is_enough, wait=wait, sleep=self._sleep, reraise=True
