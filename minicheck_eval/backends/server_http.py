@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from minicheck_eval.backends.too_long import tells_of_length
 from minicheck_eval.errors import BackendError, BadInput
 
-__all__ = ["Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
+__all__ = ["BACK_OFF", "Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
 
 REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
 OVERLOADED = frozenset({429, 503})
@@ -35,9 +34,11 @@ MOST_WAIT_S = 30.0
 MOST_BYTES = 16 * 1024**2
 """Of one answer: far more than a reply of thousands of tokens with their probabilities."""
 
-FIRST_WAIT_S, FIRST_BUSY_WAIT_S = 0.1, 0.5
-"""After an accident, and where the server is busy or not there: twice as long from one try to the next, and at random
-up to half as much again, so that many lanes do not come back together."""
+BACK_OFF = wait_exponential(multiplier=0.5, max=MOST_WAIT_S) + wait_random(0, 0.25)
+"""Between two tries, where a server is busy or not there; at random, so that many lanes do not come back together."""
+
+AFTER_AN_ACCIDENT = 0.2
+"""Of that, where it is neither and only an answer went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +172,9 @@ class Transport:
         def is_enough(_: RetryCallState) -> bool:
             return len(failed) >= self._attempts or sum(again.timeout for again in failed) >= MOST_TIMEOUTS
 
-        def wait(_: RetryCallState) -> float:
-            first_s: float = FIRST_BUSY_WAIT_S if failed[-1].overload or failed[-1].silent else FIRST_WAIT_S
-            doubled_s = first_s * 2.0 ** (len(failed) - 1) * random.uniform(1, 1.5)  # noqa: S311 - no secret
-            return min(MOST_WAIT_S, max(doubled_s, failed[-1].wait_s))
+        def wait(state: RetryCallState) -> float:
+            share = 1.0 if failed[-1].overload or failed[-1].silent else AFTER_AN_ACCIDENT
+            return max(share * BACK_OFF(state), failed[-1].wait_s)
 
         retrying = Retrying(
             retry=retry_if_exception_type(_AskAgain), stop=is_enough, wait=wait, sleep=self._sleep, reraise=True
