@@ -144,24 +144,25 @@ def through_backend(backend: ServerBackend, prompts: Sequence[Prompt], batch: in
     return seconds
 
 
-def once(kind: str, way: str, prompts: Sequence[Prompt], options: argparse.Namespace) -> dict[str, float]:
-    """Measure one way on a fresh server."""
-    with server(kind, options) as fake:
-        if way == "loop":
-            return {"seconds": loop(kind, fake.url, prompts), "computed_tokens": fake.computed_tokens()}
+def once(kind: str, way: str, fake: Server, prompts: Sequence[Prompt], options: argparse.Namespace) -> dict[str, float]:
+    """Measure one way."""
+    before = fake.computed_tokens()
+    if way == "loop":
+        seconds = loop(kind, fake.url, prompts)
+    else:
         settings = ServerOptions(concurrency=options.slots if way == "given" else None, timeout_s=60)
         with closing(open_backend(kind, fake.url, settings)) as backend:
-            before = fake.computed_tokens()
             seconds = through_backend(backend, prompts, options.batch)
-            return {"seconds": seconds, "computed_tokens": fake.computed_tokens() - before}
+    return {"seconds": seconds, "computed_tokens": fake.computed_tokens() - before}
 
 
 def measure(kind: str, prompts: Sequence[Prompt], options: argparse.Namespace) -> dict[str, Any]:
     """Measure all ways in turn, several times."""
     runs: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    for _ in range(options.repeats):
-        for way in WAYS:
-            runs[way].append(once(kind, way, prompts, options))
+    with server(kind, options) as fake:
+        for _ in range(options.repeats):
+            for way in WAYS:
+                runs[way].append(once(kind, way, fake, prompts, options))
     ideal = ideal_seconds(prompts, options)
     ways = {}
     for way, measured in runs.items():

@@ -12,7 +12,7 @@ from minicheck_eval.testing.faults import Faults
 from minicheck_eval.testing.ollama_era import Era, TooLong
 from minicheck_eval.testing.ollama_texts import FakeModel, Question, describe, entry, question_of, with_tag
 from minicheck_eval.testing.server import Answered, Asked, FakeServer
-from minicheck_eval.testing.slots import Slots, count_tokens
+from minicheck_eval.testing.slots import Slots
 from minicheck_eval.testing.speech import MOST_CANDIDATES, PROSE, Answer, Answering, Spoken, speak
 
 __all__ = ["FakeModel", "FakeOllama"]
@@ -58,8 +58,7 @@ class FakeOllama(FakeServer):
         self.loads: list[tuple[str, int]] = []
         """The model and the window of each load so far."""
         self.slots = slots
-        self.seconds_per_request = seconds_per_request
-        self.seconds_per_token = seconds_per_token
+        self._seconds = {"seconds_per_request": seconds_per_request, "seconds_per_token": seconds_per_token}
         self.seconds_per_load = seconds_per_load
         self.max_queue = max_queue
         self._loaded: dict[str, _Loaded] = {}
@@ -132,7 +131,9 @@ class FakeOllama(FakeServer):
             done = {"done": True, "done_reason": "unload" if unload else "load"}
             return Answered({"model": body["model"], "created_at": _now(), **question.reply(""), **done})
         native = not model.template and asked.path == "/api/chat"
-        return self.with_fault(question.prompt, lambda fault: self._infer(body, question, loaded, fault, native=native))
+        return self.with_fault(
+            question.prompt, lambda fault: self._infer(asked, question, loaded, fault, native=native)
+        )
 
     def _load(self, name: str, model: FakeModel, body: dict[str, Any]) -> _Loaded | None:
         """Return the loaded model, loading it where need be; None where too many wait for that."""
@@ -154,15 +155,14 @@ class FakeOllama(FakeServer):
                 if not found:
                     self.pause(self.seconds_per_load)
                     self.loads.append((name, num_ctx))
-                    self._slots.append(Slots(self.slots, self.closing))
+                    self._slots.append(Slots(self.slots, self.closing, **self._seconds))
                     found = self._loaded[name] = _Loaded(model, num_ctx, shift, self._slots[-1])
                 return found
         finally:
             self._pending.release()
 
-    def _infer(
-        self, body: dict[str, Any], question: Question, loaded: _Loaded, fault: str | None, *, native: bool
-    ) -> Answered:
+    def _infer(self, asked: Asked, question: Question, loaded: _Loaded, fault: str | None, *, native: bool) -> Answered:
+        body = asked.body
         cuts = fault == "silent_cut"
         truncate = cuts or body.get("truncate", True)
         seen = self.era.fit(
@@ -171,20 +171,17 @@ class FakeOllama(FakeServer):
         if isinstance(seen, TooLong):
             return self.error(400, seen.message)
         most = body.get("options", {}).get("num_predict") or -1  # a zero is lost on the way
-        began = time.perf_counter()
-        with loaded.slots.take(seen.text) as cached:
-            computed = count_tokens(seen.text) - cached
-            with self.taking(self.seconds_per_request + self.seconds_per_token * computed):
-                answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
-                if answer is None:
-                    answer = self.answer(seen.text if seen.cut else question.text)
-                spoken = speak(answer, most if most > 0 else None)
+        with loaded.slots.take(seen.text, asked.arrived_s) as cached:
+            answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
+            if answer is None:
+                answer = self.answer(seen.text if seen.cut else question.text)
+            spoken = speak(answer, most if most > 0 else None)
         tells = body.get("logprobs") and self.era.has_logprobs and fault != "no_logprobs"
         entries = spoken.logprobs(body.get("top_logprobs", 0)) if tells else []
         end: dict[str, Any] = {
             "done": True,
             "done_reason": "stop" if spoken.complete else "length",
-            "total_duration": round((time.perf_counter() - began) * 1e9),
+            "total_duration": round((time.perf_counter() - asked.arrived_s) * 1e9),
             "eval_count": max(len(spoken.tokens), 1),
         }
         counted = self.era.counted(seen.tokens, cached)

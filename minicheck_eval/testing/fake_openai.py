@@ -48,10 +48,10 @@ class FakeOpenAI(FakeServer):
         self.formats = formats
         self.newer_limit = newer_limit
         self.api_key = api_key
-        self.seconds_per_request = seconds_per_request
-        self.seconds_per_token = seconds_per_token
         self.fingerprint = "fp_fake"
-        self.slots = Slots(slots, self.closing)
+        self.slots = Slots(
+            slots, self.closing, seconds_per_request=seconds_per_request, seconds_per_token=seconds_per_token
+        )
 
     @property
     def url(self) -> str:
@@ -81,7 +81,7 @@ class FakeOpenAI(FakeServer):
                 one = {"id": self.model, "object": "model", "owned_by": self.kind.replace(".", ""), **own}
                 return Answered({"object": "list", "data": [one]})
             case "POST", "/v1/chat/completions":
-                return self._refused(asked.body) or self._complete(asked.body)
+                return self._refused(asked.body) or self._complete(asked)
         return self.error(404, "Not Found", "NotFoundError")
 
     def _refused(self, body: dict[str, Any]) -> Answered | None:
@@ -104,11 +104,12 @@ class FakeOpenAI(FakeServer):
             return self.error(400, f"response_format of the type {form} is not supported", param="response_format")
         return None
 
-    def _complete(self, body: dict[str, Any]) -> Answered:
-        prompt = "".join(f"<|{one['role']}|>{one['content']}" for one in body["messages"])
-        return self.with_fault(prompt, lambda fault: self._infer(body, prompt, fault))
+    def _complete(self, asked: Asked) -> Answered:
+        prompt = "".join(f"<|{one['role']}|>{one['content']}" for one in asked.body["messages"])
+        return self.with_fault(prompt, lambda fault: self._infer(asked, prompt, fault))
 
-    def _infer(self, body: dict[str, Any], prompt: str, fault: str | None) -> Answered:
+    def _infer(self, asked: Asked, prompt: str, fault: str | None) -> Answered:
+        body = asked.body
         most = body.get("max_completion_tokens", body.get("max_tokens"))
         seen, tokens = body["messages"][-1]["content"], count_tokens(prompt)
         if tokens + (most or 1) > self.context:
@@ -116,11 +117,9 @@ class FakeOpenAI(FakeServer):
                 return self._too_long(tokens, most or 1)
             tokens = self.context // 2
             seen = prompt.encode()[-tokens * BYTES_A_TOKEN :].decode(errors="ignore")
-        with self.slots.take(prompt) as cached:
-            computed = count_tokens(prompt) - cached
-            with self.taking(self.seconds_per_request + self.seconds_per_token * computed):
-                answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
-                spoken = speak(self.answer(seen) if answer is None else answer, most)
+        with self.slots.take(prompt, asked.arrived_s):
+            answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
+            spoken = speak(self.answer(seen) if answer is None else answer, most)
         choice: dict[str, Any] = {
             "index": 0,
             "message": {"role": "assistant", "content": spoken.text},

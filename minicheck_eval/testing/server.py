@@ -9,8 +9,8 @@ import struct
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from http.client import responses
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,6 +32,8 @@ class Asked:
     body: dict[str, Any]
     headers: Mapping[str, str] = field(repr=False)
     """By their names in lower case."""
+    arrived_s: float = field(repr=False, compare=False)
+    """On the clock of `time.perf_counter`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +119,6 @@ class FakeServer(ABC):
         if self.closing.wait(seconds):
             raise Closed
 
-    @contextmanager
-    def taking(self, seconds: float) -> Generator[None]:
-        """Let what happens inside take so long, unless it takes longer by itself."""
-        end = time.perf_counter() + seconds
-        yield
-        self.pause(max(0.0, end - time.perf_counter()))
-
     def with_fault(self, prompt: str, respond: Callable[[str | None], Answered]) -> Answered:
         """Answer a prompt, or fail as its fault says; faults of the model are left to `respond`."""
         fault = self.faults.meet(prompt)
@@ -186,6 +181,10 @@ class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
+    def parse_request(self) -> bool:
+        self._arrived_s = time.perf_counter()
+        return super().parse_request()
+
     def do_GET(self) -> None:
         self._handle({})
 
@@ -203,7 +202,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def _handle(self, body: dict[str, Any]) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self._send(self.server.fake.handle(Asked(self.command, self.path, body, headers)))
+        self._send(self.server.fake.handle(Asked(self.command, self.path, body, headers, self._arrived_s)))
 
     def _send(self, answered: Answered) -> None:
         if answered.wire == "hang":

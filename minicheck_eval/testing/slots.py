@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ def count_tokens(text: str) -> int:
 class _Slot:
     prompt: str = ""
     used: int = 0
+    free_s: float = 0.0
+    """When its last request was done, on the clock of `time.perf_counter`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,9 +43,17 @@ class _Turn:
 
 
 class Slots:
-    """Lets as many requests compute at once as there are slots, the others in the order of their arrival."""
+    """Lets as many requests compute at once as there are slots, the others in the order of their arrival.
 
-    def __init__(self, slots: int, closing: threading.Event) -> None:
+    A request takes its time from its arrival, or from the end of the one before it: what the fake itself does meanwhile
+    takes no time of its own.
+    """
+
+    def __init__(
+        self, slots: int, closing: threading.Event, *, seconds_per_request: float, seconds_per_token: float
+    ) -> None:
+        self._seconds_per_request = seconds_per_request
+        self._seconds_per_token = seconds_per_token
         self._idle = [_Slot() for _ in range(slots)]
         self._closing = closing
         self._lock = threading.Lock()
@@ -58,8 +69,8 @@ class Slots:
                 turn.came.set()
 
     @contextmanager
-    def take(self, prompt: str) -> Generator[int]:
-        """Hold a slot; give the number of tokens that it remembers."""
+    def take(self, prompt: str, arrived_s: float) -> Generator[int]:
+        """Hold a slot for as long as the prompt takes; give the number of tokens that the slot remembers."""
         turn = _Turn(prompt)
         with self._lock:
             self._waiting.append(turn)
@@ -69,10 +80,16 @@ class Slots:
         turn.came.wait()
         if turn.slot is None:
             raise Closed
+        computed = count_tokens(prompt) - turn.cached
+        seconds = self._seconds_per_request + self._seconds_per_token * computed
+        end_s = max(arrived_s, turn.slot.free_s) + seconds
         try:
             yield turn.cached
+            if self._closing.wait(max(0.0, end_s - time.perf_counter())):
+                raise Closed
         finally:
             with self._lock:
+                turn.slot.free_s = end_s
                 self._idle.append(turn.slot)
                 self._serve()
 

@@ -7,6 +7,9 @@ import pytest
 from minicheck_eval.backends.ollama_server import open_ollama
 from minicheck_eval.backends.openai_server import open_openai
 from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.contract import Document, EvaluationRequest
+from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.prompts import MINICHECK
 
 
@@ -38,3 +41,20 @@ def ask():
 def filler():
     """Return a text of so many tokens of the fakes, which has nothing to do with anything."""
     return lambda tokens: " and so on" * (tokens * 4 // 10)
+
+
+@pytest.fixture
+def checker():
+    """Check facts over a backend, as MiniCheck does."""
+
+    def make(backend, chunk_tokens=500):
+        decision = DecisionConfig(threshold=0.5)
+        return FactCheckingEvaluator(backend, template=MINICHECK, chunk_tokens=chunk_tokens, decision=decision)
+
+    return make
+
+
+@pytest.fixture
+def about():
+    """Write a request: one document and an answer that was given about it."""
+    return lambda document, answer: EvaluationRequest("", [Document(document)], answer)

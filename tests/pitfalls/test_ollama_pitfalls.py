@@ -5,12 +5,14 @@ from collections import Counter
 
 import pytest
 
-from minicheck_eval.errors import IntegrityError, ModelUnavailable
+from minicheck_eval.backends.openai_server import open_openai
+from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.errors import BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.scoring import Failure, Score
-from minicheck_eval.testing import FakeModel, FakeOllama, Faults
+from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI, Faults
 
 FACT = "The ferry leaves from pier four."
-ERAS = ["0.12.11", "0.24.0", "0.30.0", "0.33.0"]
+ERAS = ["0.12.11", "0.24.0", "0.33.0"]
 
 
 def knows(text):
@@ -45,7 +47,7 @@ def test_pitfall_02_models_that_refuse_and_models_that_cut_end_alike(opened, ask
 
 @pytest.mark.parametrize("era", ERAS)
 def test_pitfall_03_a_fact_at_the_head_of_a_long_document_is_not_lost(opened, ask, filler, era):
-    """In every era the answer rests on the whole document, or there is none."""
+    """In each way to cut that there has been, the answer rests on the whole document, or there is none."""
     prompts = [ask(FACT + filler(tokens), FACT) for tokens in (100, 1900, 2500, 5000)]
     with FakeOllama(knows, era=era, models=small(4096)) as server:
         *whole, over = opened(server).score(prompts)
@@ -262,3 +264,19 @@ def test_pitfall_17165_no_probabilities_are_no_verdict(opened, ask):
         assert "backend" == score.reason
     with FakeOllama(knows, era="0.12.10") as server:
         assert not opened(server).facts.logprobs
+
+
+def test_pitfall_16117_a_route_that_drops_probabilities_is_found_at_opening(opened, ask):
+    """An OpenAI-compatible server that leaves them out says so before anything is judged; it can still be read."""
+    with FakeOpenAI(knows, most_logprobs=None) as server:
+        backend = opened(server)
+        assert not backend.facts.logprobs
+        [reply] = backend.reply([ask(FACT, FACT)])
+        assert "Yes" == reply.text
+
+
+def test_pitfall_10245_the_route_that_ignores_num_ctx_is_refused(ask):
+    """Ollama's own OpenAI-compatible route cannot set the room for a prompt: the hint names the way that can."""
+    with FakeOllama(knows) as server, pytest.raises(BadInput) as caught:
+        open_openai(Address("openai", f"{server.url}/v1", "bespoke-minicheck"), ServerOptions(timeout_s=5))
+    assert f"ollama:{server.url}#" in caught.value.hint
