@@ -48,10 +48,10 @@ class LocalBackend:
         self.dtype = str(model.dtype).removeprefix("torch.")
         self.window_tokens = window_tokens
         on_cpu = model.device.type == "cpu"
-        budget_tokens = budget_tokens or (2048 if on_cpu else 16384)
+        budget_tokens = (budget_tokens or (2048 if on_cpu else 16384)) if packs(model.config) else 1
         self._executor = Executor(
             self._run,
-            budget_tokens=budget_tokens if packs(model.config) else 1,
+            budget_tokens=budget_tokens,
             window_tokens=window_tokens,
             over_passes=SideBySide() if on_cpu else map,
         )

@@ -45,9 +45,12 @@ def _kind(folder: Path) -> str:
 
 def _config(folder: Path) -> Any:
     try:
-        return AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # what a wrong config.json makes the library raise has no end
         raise BadInput(
             f"transformers {transformers.__version__} does not load {folder / 'config.json'}: {error}",
             hint="choose a model whose kind is part of transformers: code that comes with a model is never run",
         ) from error
+    # Whatever config.json says: the library chooses a kind of attention that the model supports, with masks that add.
+    config._attn_implementation = None  # noqa: SLF001 - the library's place for it
+    return config

@@ -25,13 +25,22 @@ def read_frame(folder: Path) -> ChatFrame:
     """Render the chat template of a model folder around marks, in the sandbox of transformers."""
     try:
         tokenizer = PreTrainedTokenizerFast.from_pretrained(folder, local_files_only=True)
-        template = tokenizer.get_chat_template()
-    except (ValueError, OSError) as error:
+        template = tokenizer.get_chat_template() if tokenizer.chat_template else ""
+    except Exception as error:  # what a wrong file makes the library raise has no end
+        raise BadInput(f"the tokenizer's files in {folder} cannot be read: {error}", hint="copy them anew") from error
+    if not template:
         raise BadInput(
-            f"{folder} has no chat template: {error}",
+            f"{folder} has no chat template",
             hint="choose a model that was trained to chat (its name mostly ends with Instruct or it), and copy its "
             "chat_template.jinja and tokenizer_config.json into the folder",
-        ) from error
+        )
+    unknown = [name for name in ("bos_token", "eos_token") if name in template and getattr(tokenizer, name) is None]
+    if unknown:
+        # The template would leave it out without a word.
+        raise BadInput(
+            f"the chat template in {folder} writes {unknown[0]}, and tokenizer_config.json does not say what it is",
+            hint="copy the model's own tokenizer_config.json into the folder",
+        )
 
     def render(*messages: tuple[str, str], ask: bool = True) -> str:
         said = [{"role": role, "content": text} for role, text in messages]

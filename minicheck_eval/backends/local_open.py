@@ -68,7 +68,7 @@ def open_chat(
     said = window_tokens - _frame_tokens(frame, tokenizer)
     if said <= 0:
         raise BadInput(
-            f"a window of {window_tokens} tokens does not hold what the chat template of {folder} puts around a question",
+            f"a window of {window_tokens} tokens does not hold what the chat template of {folder} puts around a text",
             hint="ask for more",
         )
     model = load_causal(folder, **place_of(placement, "causal"))

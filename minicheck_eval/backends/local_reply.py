@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +17,9 @@ from minicheck_eval.engine.batches import Batch, BatchExecutor
 from minicheck_eval.scoring import Failure, Reply, Usage
 
 __all__ = ["Replier"]
+
+PADDING_SHARE = 1 / 2
+"""How much of a batch may be padding: each batch takes a step for every token of its longest reply."""
 
 
 class Replier:
@@ -35,10 +39,8 @@ class Replier:
         self._device = model.get_input_embeddings().weight.device
         turn_end_id = tokenizer.control_id(turn_end)
         self._stop = sorted({*_ends(model), *([] if turn_end_id is None else [turn_end_id])})
-        # What else its makers set, such as a penalty on words that are repeated, would change what is likeliest.
-        model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
-        rows = model.get_output_embeddings().weight.shape[0]
-        self._schemas = Schemas(tokenizer, vocabulary=rows, stop=self._stop)
+        vocabulary = model.config.get_text_config().vocab_size
+        self._schemas = Schemas(tokenizer, vocabulary=vocabulary, stop=self._stop)
         self.usage = Usage()
 
     def reply(
@@ -52,7 +54,12 @@ class Replier:
                 return self._run(batch, grammar, most_tokens)
 
         # A prompt that fills the window has no room for a reply.
-        executor = BatchExecutor(run, budget_tokens=self._budget_tokens, window_tokens=self._window_tokens - 1)
+        executor = BatchExecutor(
+            run,
+            budget_tokens=self._budget_tokens,
+            window_tokens=self._window_tokens - 1,
+            padding_share=PADDING_SHARE,
+        )
         found = executor.score(asked)
         self._budget_tokens = executor.budget_tokens
         self.usage = self.usage.plus(**asdict(executor.usage))
@@ -68,7 +75,7 @@ class Replier:
             eos_token_id=self._stop or None,
             pad_token_id=self._stop[0] if self._stop else 0,
         )
-        with torch.inference_mode():
+        with torch.inference_mode(), _without_own_settings(self._model):
             written = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
@@ -104,6 +111,17 @@ def _ends(model: Any) -> list[int]:
     if named is None:
         named = model.config.get_text_config().eos_token_id
     return [] if named is None else [named] if isinstance(named, int) else list(named)
+
+
+@contextmanager
+def _without_own_settings(model: Any) -> Iterator[None]:
+    """Put away what the makers of the model set for generation: a penalty on words, say, changes what is likeliest."""
+    own = model.generation_config
+    model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        model.generation_config = own
 
 
 class _Watch(LogitsProcessor):

@@ -22,7 +22,7 @@ Ids = tuple[int, ...]
 Result = TypeVar("Result")
 
 PADDING_SHARE = 1 / 16
-"""How much of the budget a batch may spend on padding."""
+"""How much of the budget a batch may spend on padding, where nothing else is said."""
 POOLED_BUDGETS = 8
 """How many budgets of tokens are sorted together in a stream."""
 POOLED_EMPTY = 64
@@ -46,7 +46,7 @@ class Batch:
         return self.width * len(self.rows)
 
 
-def batches(inputs: Iterable[Ids], *, budget_tokens: int) -> list[Batch]:
+def batches(inputs: Iterable[Ids], *, budget_tokens: int, padding_share: float = PADDING_SHARE) -> list[Batch]:
     """Cut inputs into batches, the longest first, each input once.
 
     The batches depend on which inputs there are, not on their order.  An input longer than the budget gets a batch of
@@ -56,13 +56,13 @@ def batches(inputs: Iterable[Ids], *, budget_tokens: int) -> list[Batch]:
     cut: list[Batch] = []
     start = 0
     while start < len(ordered):
-        end = _end(ordered, start, budget_tokens)
+        end = _end(ordered, start, budget_tokens, padding_share)
         cut.append(Batch(tuple(ordered[start:end])))
         start = end
     return cut
 
 
-def _end(ordered: Sequence[Ids], start: int, budget_tokens: int) -> int:
+def _end(ordered: Sequence[Ids], start: int, budget_tokens: int, padding_share: float) -> int:
     """Return where the batch ends that begins at `start`."""
     width = len(ordered[start])
     most = len(ordered) if width == 0 else min(len(ordered), start + budget_tokens // width)
@@ -70,7 +70,7 @@ def _end(ordered: Sequence[Ids], start: int, budget_tokens: int) -> int:
     for end in range(start + 1, most):
         padding += width - len(ordered[end])
         # Where few inputs differ much in length, another pass costs less than so much padding.
-        if padding > budget_tokens * PADDING_SHARE:
+        if padding > budget_tokens * padding_share:
             return end
     return max(most, start + 1)
 
@@ -82,8 +82,16 @@ class BatchExecutor(Generic[Result]):
     all that follows; a single input that does not fit fails alone.
     """
 
-    def __init__(self, run: Callable[[Batch], Sequence[Result]], *, budget_tokens: int, window_tokens: int) -> None:
+    def __init__(
+        self,
+        run: Callable[[Batch], Sequence[Result]],
+        *,
+        budget_tokens: int,
+        window_tokens: int,
+        padding_share: float = PADDING_SHARE,
+    ) -> None:
         self._run = run
+        self._padding_share = padding_share
         self.budget_tokens = budget_tokens
         self._window_tokens = window_tokens
         self.usage = Usage()
@@ -134,7 +142,7 @@ class BatchExecutor(Generic[Result]):
 
     def _attempt(self, inputs: Iterable[Ids], results: dict[Ids, Result | Unscored]) -> list[Ids]:
         """Run inputs in batches; return those that are to be batched again, in smaller batches."""
-        planned = batches(inputs, budget_tokens=self.budget_tokens)
+        planned = batches(inputs, budget_tokens=self.budget_tokens, padding_share=self._padding_share)
         for number, one in enumerate(planned):
             found: Sequence[Result | Unscored]
             began = perf_counter()

@@ -15,6 +15,12 @@ from minicheck_eval.store.tensor_files import check_tensor_files, tensor_files
 
 __all__ = ["Weights", "chat_digests", "known_digests", "ready_weights"]
 
+CHAT_FILES = (
+    "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+    "chat_template.jinja",
+)  # fmt: skip
+"""What shapes a model that chats, besides its weights; not every model has all of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
@@ -73,10 +79,9 @@ def known_digests(judge: Located) -> dict[str, str]:
 
 
 def chat_digests(folder: Path) -> dict[str, str]:
-    """Return file name → SHA-256 of the files in `folder` that shape a chat model's answers."""
-    optional = ("chat_template.jinja", "tokenizer_config.json")
-    files = [folder / "config.json", folder / "tokenizer.json", *(folder / name for name in optional)]
-    return {path.name: settled_digest(path) for path in [*files, *tensor_files(folder)] if path.is_file()}
+    """Return file name → SHA-256 of all that shapes the model in a folder and how it is talked to."""
+    beside = [folder / name for name in CHAT_FILES if (folder / name).is_file()]
+    return {path.name: settled_digest(path) for path in (*beside, *tensor_files(folder))}
 
 
 def _local_files(judge: Located) -> list[Path]:

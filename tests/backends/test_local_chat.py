@@ -117,6 +117,27 @@ def test_a_template_that_is_no_use_is_refused(chat_folder, tmp_path, template, m
     assert caught.value.hint
 
 
+def test_a_control_token_that_the_template_needs_must_be_known(chat_folder, tmp_path):
+    """A prompt without its beginning is another prompt: the template alone does not make one."""
+    folder = shutil.copytree(chat_folder("gemma2"), tmp_path / "m")
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(BadInput, match="writes bos_token"):
+        read_frame(folder)
+
+
+def test_a_template_inside_the_tokenizers_settings_is_found(chat_folder, tmp_path):
+    """Older models keep it there, also as one of several with names."""
+    known = chat_folder("llama")
+    folder = shutil.copytree(known, tmp_path / "m")
+    template = (folder / "chat_template.jinja").read_text()
+    (folder / "chat_template.jinja").unlink()
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    several = [{"name": "tool_use", "template": "{{ messages }}"}, {"name": "default", "template": template}]
+    for written in (template, several):
+        (folder / "tokenizer_config.json").write_text(json.dumps({**config, "chat_template": written}))
+        assert read_frame(known) == read_frame(folder)
+
+
 def test_the_digest_tells_frames_apart(chat_folder):
     """A frame is part of who a judge is."""
     assert len(KINDS) == len({read_frame(chat_folder(kind)).digest for kind in KINDS})

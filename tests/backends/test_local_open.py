@@ -12,6 +12,7 @@ from minicheck_eval.backends.placement import Placement
 from minicheck_eval.errors import BadInput, IntegrityError, ManifestError, ModelUnavailable
 from minicheck_eval.loading import load_chat
 from minicheck_eval.scoring import Failure, Prompt, Score, Segment, score_stream
+from minicheck_eval.store.weights import chat_digests
 
 CPU = Placement(device="cpu")
 DOCUMENTS = ("The ferry leaves at nine.", "A ticket costs 12 euros, and 4 for a bicycle. " * 3)
@@ -80,19 +81,46 @@ def test_the_window_leaves_room_for_the_frame(chat_model):
     assert "too_long" == found[1].reason
 
 
-def test_a_model_of_another_kind_is_asked_one_prompt_at_a_time(chat_folder, tmp_path):
-    """What no test shows to pack is never packed: GPT-2, with positions of its own, scores as transformers does."""
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])
+def test_the_kind_of_attention_is_not_the_folders_to_choose(kind, chat_folder, tmp_path):
+    """A config.json that asks for a kind that cannot carry the mask of a tree changes no score."""
+    plain = chat_folder(kind)
+    folder = shutil.copytree(plain, tmp_path / "m")
+    changed(folder, attn_implementation="flex_attention", _attn_implementation="flex_attention")
+    assert load_chat(plain, CPU).score(PROMPTS) == load_chat(folder, CPU).score(PROMPTS)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mamba"])
+def test_a_model_of_another_kind_is_asked_one_prompt_at_a_time(kind, chat_folder, tmp_path):
+    """What no test shows to pack is never packed: absolute positions and recurrent models answer as in transformers."""
     import transformers as tf
 
     folder = shutil.copytree(chat_folder("llama"), tmp_path / "m")
     size = json.loads((folder / "config.json").read_text())["vocab_size"]
+    shape = {"vocab_size": size, "bos_token_id": 0, "eos_token_id": 2, "pad_token_id": 0}
     torch.manual_seed(1)
-    ends = {"bos_token_id": 0, "eos_token_id": 2}
-    tf.GPT2LMHeadModel(tf.GPT2Config(vocab_size=size, n_embd=32, n_layer=2, n_head=2, **ends)).save_pretrained(folder)
-    backend = load_chat(folder, CPU)
+    if kind == "gpt2":
+        model = tf.GPT2LMHeadModel(tf.GPT2Config(**shape, n_embd=32, n_layer=2, n_head=2, n_positions=300))
+    else:
+        model = tf.MambaForCausalLM(tf.MambaConfig(**shape, hidden_size=32, num_hidden_layers=2, state_size=4))
+    model.save_pretrained(folder)
+    backend = load_chat(folder, CPU, window_tokens=300)
     for (yes, no), score in zip(by_transformers(folder, backend, PROMPTS), backend.score(PROMPTS), strict=True):
         assert (score.support, score.refute) == pytest.approx((yes, no), abs=1e-5)
     assert len(PROMPTS) == backend.usage.calls
+    together = backend.reply(PROMPTS, most_tokens=4)
+    assert 2 * len(PROMPTS) == backend.usage.calls
+    assert [backend.reply([prompt], most_tokens=4)[0] for prompt in PROMPTS] == together
+
+
+def test_a_model_without_a_longest_prompt_is_asked_for_one(chat_folder, tmp_path):
+    """A recurrent model does not say how long a prompt may be, so its user does."""
+    folder = shutil.copytree(chat_folder("llama"), tmp_path / "m")
+    shape = {"model_type": "mamba", "vocab_size": json.loads((folder / "config.json").read_text())["vocab_size"]}
+    (folder / "config.json").write_text(json.dumps(shape))
+    with pytest.raises(BadInput, match="does not say how long") as caught:
+        load_chat(folder, CPU)
+    assert "give its window in tokens" == caught.value.hint
 
 
 def changed(folder, **changes):
@@ -130,6 +158,19 @@ def test_a_folder_that_is_no_use_is_refused(chat_folder, tmp_path, spoil, error,
         load_chat(folder, CPU)
     assert caught.value.hint
     assert not (tmp_path / "ran").exists()
+
+
+def test_all_that_shapes_the_model_has_a_digest(chat_folder, tmp_path):
+    """Weights, vocabulary, template and settings: whoever changes one of them has another judge."""
+    folder = shutil.copytree(chat_folder("llama"), tmp_path / "m")
+    before = chat_digests(folder)
+    for name in before:
+        path = folder / name
+        kept = path.read_bytes()
+        path.write_bytes(kept + b" ")
+        assert {name} == {n for n, found in chat_digests(folder).items() if found != before[n]}
+        path.write_bytes(kept)
+    assert {"model.safetensors", "tokenizer.json", "chat_template.jinja", "config.json"} <= set(before)
 
 
 def test_a_window_that_the_frame_fills_is_refused(chat_model):

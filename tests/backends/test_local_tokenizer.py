@@ -65,3 +65,37 @@ def test_label_of_several_tokens_is_refused():
     assert "Yes" == TOKENIZER.text(TOKENIZER.token_id("Yes"))
     with pytest.raises(ManifestError, match="3 tokens"):
         TOKENIZER.token_id("Yes and no")
+
+
+def test_words_are_found_with_and_without_space(chat_folder):
+    """Every token that reads yes counts, in any case; one that says more does not."""
+    tokenizer = PromptTokenizer(chat_folder("llama") / "tokenizer.json")
+    found = {tokenizer.text(i) for i in tokenizer.ids_of_word("yes", spaced=True)}
+    assert {" yes", " YES", "Yes"} <= found
+    assert {"yes"} == {text.strip().lower() for text in found}
+    assert tokenizer.ids_of_word("yes", spaced=True) != tokenizer.ids_of_word("yes")
+
+
+def test_the_first_control_token_of_a_text_is_found(chat_folder):
+    """A text of our own tells which token it begins with, if any."""
+    tokenizer = PromptTokenizer(chat_folder("gemma2") / "tokenizer.json")
+    end = tokenizer.control_id("\n<end_of_turn>\n<eos>")
+    assert "<end_of_turn>" == tokenizer.text(end).strip()
+    assert tokenizer.control_id("<end of turn>") is None
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral", "phi3"])
+def test_what_was_written_is_read_back_as_text(kind, chat_folder):
+    """Tokens become the text they stand for, bytes and all; control tokens are no part of it."""
+    tokenizer = PromptTokenizer(chat_folder(kind) / "tokenizer.json")
+    (prompt,) = tokenizer.encode([PromptTemplate("{document}", "{claim}").fill("Yes, it costs 12 € 😀", "")])
+    end = tokenizer.control_id("<|im_end|><|end|></s><eos>")
+    assert "Yes, it costs 12 € 😀" == tokenizer.decode([*flat(prompt), end])
+
+
+def test_what_a_model_thinks_is_part_of_its_reply(chat_folder):
+    """The marks around a thought are control tokens to users, and text in a reply: whoever reads it needs them."""
+    tokenizer = PromptTokenizer(chat_folder("qwen3") / "tokenizer.json")
+    think = tokenizer.control_id("<think>")
+    assert "<think>" == tokenizer.decode([think])
+    assert 1 < tokenizer.count(["<think>"])[0]
