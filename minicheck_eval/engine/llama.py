@@ -124,7 +124,7 @@ def _join(modules: list[Any]) -> _Linear:
 
 
 ROW_STEP = 32
-"""Rows of a product come in multiples of this in 16-bit numbers on a CPU: its library keeps about a megabyte of code and
+"""On a CPU rows of 16-bit products come in multiples of this: its library keeps about a megabyte of code and
 buffers for each number of rows that it has met."""
 
 
