@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicheck_eval.backends.server_http import Refused, Transport, Unanswered, is_this_machine
-from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.backends.server_http import Refused, Transport, Unanswered
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable
 from minicheck_eval.identity import digest
 
-__all__ = ["ModelCard", "key_for", "read_card", "refuse_ollama", "root_of", "told_version", "told_window"]
+__all__ = ["ModelCard", "read_card", "refuse_ollama", "root_of", "told_version", "told_window"]
 
 NO_ROUTE = frozenset({404, 405, 501})
 
@@ -47,20 +45,6 @@ class ModelCard:
         """Return the most tokens of a prompt, if they are in the list."""
         meta = self.entry.get("meta")
         return window_in(self.entry) or (window_in(meta) if isinstance(meta, dict) else None)
-
-
-def key_for(url: str, options: ServerOptions) -> str | None:
-    """Return the key to send: a named one, else the usual one where no stranger hears it."""
-    if options.api_key_env is not None:
-        key = os.environ.get(options.api_key_env, "").strip()
-        if not key:
-            raise BadInput(
-                f"the environment variable {options.api_key_env} holds no key",
-                hint=f"set it, as with: export {options.api_key_env}=…",
-            )
-        return key
-    is_private = url.startswith("https:") or is_this_machine(url)
-    return os.environ.get("OPENAI_API_KEY") if is_private else None
 
 
 def read_card(transport: Transport, model: str) -> ModelCard:

@@ -9,7 +9,6 @@ from typing import Any
 from minicheck_eval.backends.first_token import score_from
 from minicheck_eval.backends.openai_facts import (
     ModelCard,
-    key_for,
     read_card,
     refuse_ollama,
     root_of,
@@ -20,6 +19,7 @@ from minicheck_eval.backends.openai_forms import FORMATS, Completion, Dialect, i
 from minicheck_eval.backends.server_backend import Messages, ServerBackend
 from minicheck_eval.backends.server_facts import ServerFacts
 from minicheck_eval.backends.server_http import Refused, Transport
+from minicheck_eval.backends.server_key import key_for
 from minicheck_eval.backends.server_options import Address, ServerOptions
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
@@ -119,7 +119,7 @@ def open_openai(address: Address, options: ServerOptions) -> OpenAIBackend:
     """Look what the server has and understands, ask it one question, and return the backend."""
     if address.url is None:
         raise BadInput(f"the model {address.model!r} has no server", hint="write openai:http://HOST:PORT/v1#MODEL")
-    key = key_for(address.url, options)
+    key = key_for(address.url, options.api_key_env, "OPENAI_API_KEY")
     root = Transport(root_of(address.url), timeout_s=min(10.0, options.timeout_s), api_key=key, attempts=1)
     transport = Transport(address.url, timeout_s=options.timeout_s, requests_per_s=options.requests_per_s, api_key=key)
     try:

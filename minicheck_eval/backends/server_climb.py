@@ -1,4 +1,8 @@
-"""Finds out how many requests at once help: doubles while the throughput rises, and backs away from overload."""
+"""Finds out how many requests at once help: doubles while the throughput rises, and backs away from overload.
+
+A few requests may mislead, where some of them meet errors or share more than others; so what was found is tried again,
+after twice as many requests each time.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,9 @@ LEAST_GAIN = 1.15
 WINDOW = 4
 """A window has so many requests for each lane, and at least twice as many in all."""
 
+FIRST_REST = 8
+"""Windows until more lanes are tried again."""
+
 
 class Climb:
     """Decides on a number of lanes from when requests end; `lanes` is the number to use.
@@ -23,8 +30,9 @@ class Climb:
     def __init__(self, most: int = MOST_LANES) -> None:
         self.lanes = 1
         self._most = most
-        self._settled = False
         self._before_per_s = 0.0
+        self._rest = 0
+        self._next_rest = FIRST_REST
         self._skip = 0
         self._start_s: float | None = None
         self._ended = 0
@@ -41,7 +49,8 @@ class Climb:
             self._skip -= 1
             self._overloads = overloads
         elif overloads - self._overloads > max(1, self.lanes // 2):
-            self._settled |= self.lanes > 1
+            if self.lanes > 1:
+                self._settle()
             self._change(max(1, self.lanes // 2), overloads)
         else:
             self._look(now_s, full=full, overloads=overloads)
@@ -51,22 +60,27 @@ class Climb:
         self._since_look += 1
         if self._since_look >= window:
             self._since_look, self._overloads = 0, overloads
-        if self._start_s is None or not full:
+            self._rest = max(0, self._rest - 1)
+        if self._start_s is None or not full or self._rest:
             self._start_s, self._ended = now_s, 0
             return
         self._ended += 1
-        if not self._settled and self._ended >= window:
+        if self._ended >= window:
             self._judge(self._ended / max(now_s - self._start_s, 1e-9), overloads)
 
     def _judge(self, per_s: float, overloads: int) -> None:
         if per_s < LEAST_GAIN * self._before_per_s:
-            self._settled = True
+            self._settle()
             self._change(self.lanes // 2, overloads)
         elif self.lanes >= self._most:
-            self._settled = True
+            self._settle()
         else:
             self._before_per_s = per_s
             self._change(min(2 * self.lanes, self._most), overloads)
+
+    def _settle(self) -> None:
+        self._before_per_s = 0.0
+        self._rest, self._next_rest = self._next_rest, 2 * self._next_rest
 
     def _change(self, lanes: int, overloads: int) -> None:
         self.lanes = lanes

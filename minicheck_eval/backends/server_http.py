@@ -19,7 +19,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exp
 from minicheck_eval.backends.too_long import tells_of_length
 from minicheck_eval.errors import BackendError, BadInput
 
-__all__ = ["Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
+__all__ = ["BACK_OFF", "Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
 
 REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
 OVERLOADED = frozenset({429, 503})
@@ -34,7 +34,11 @@ MOST_WAIT_S = 30.0
 MOST_BYTES = 16 * 1024**2
 """Of one answer: far more than a reply of thousands of tokens with their probabilities."""
 
-BACK_OFF = wait_exponential(multiplier=0.25, max=MOST_WAIT_S) + wait_random(0, 0.25)
+BACK_OFF = wait_exponential(multiplier=0.5, max=MOST_WAIT_S) + wait_random(0, 0.25)
+"""Between two tries, where a server is busy or not there; at random, so that many lanes do not come back together."""
+
+AFTER_AN_ACCIDENT = 0.2
+"""Of that, where it is neither and only an answer went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,8 @@ class Transport:
             return len(failed) >= self._attempts or sum(again.timeout for again in failed) >= MOST_TIMEOUTS
 
         def wait(state: RetryCallState) -> float:
-            return max(BACK_OFF(state), failed[-1].wait_s)
+            share = 1.0 if failed[-1].overload or failed[-1].silent else AFTER_AN_ACCIDENT
+            return max(share * BACK_OFF(state), failed[-1].wait_s)
 
         retrying = Retrying(
             retry=retry_if_exception_type(_AskAgain), stop=is_enough, wait=wait, sleep=self._sleep, reraise=True

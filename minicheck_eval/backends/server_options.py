@@ -60,7 +60,7 @@ class ServerOptions:
     requests_per_s: float | None = None
     """The most requests in a second; None: no limit."""
     timeout_s: float = 300.0
-    """For one request, and for the time in which at least one must end."""
+    """For one call, from its start to its last byte; one that ran out of it is repeated once."""
     window_tokens: int | None = None
     """The most tokens of one prompt; None: what the model was trained for, as far as the server tells."""
     api_key_env: str | None = None

@@ -16,13 +16,14 @@ def drive(climb, per_s, *, requests=2000, overloads=lambda lanes, ended: 0, full
 @pytest.mark.parametrize(("slots", "expected"), [(1, 1), (2, 2), (4, 4), (8, 8), (16, 16), (32, 32), (100, 32)])
 def test_as_many_lanes_as_the_server_has_slots(slots, expected):
     """The lanes double while the throughput rises, and stay where it no longer does, at 32 at the most."""
-    course = drive(Climb(), lambda lanes: 50 * min(lanes, slots))
-    assert [expected] * 1000 == course[-1000:]
+    course = drive(Climb(), lambda lanes: 50 * min(lanes, slots), requests=10_000)
+    assert 9000 <= course.count(expected)
+    assert 2 * expected >= max(course)
 
 
 def test_little_gain_is_not_worth_it():
     """Ten percent more throughput with twice the requests is no reason to ask more at once."""
-    assert 1 == drive(Climb(), lambda lanes: 50 * lanes**0.14)[-1]
+    assert 1900 <= drive(Climb(), lambda lanes: 50 * lanes**0.14).count(1)
 
 
 def test_windows_with_idle_lanes_are_not_judged():
@@ -31,7 +32,7 @@ def test_windows_with_idle_lanes_are_not_judged():
 
 
 def test_an_overloaded_server_is_asked_half_as_much():
-    """Where requests beyond eight lanes are turned away there are eight lanes, for good."""
+    """Where requests beyond eight lanes are turned away there are eight lanes; more are tried less and less often."""
     refused = 0
 
     def overloads(lanes, ended):
@@ -41,7 +42,8 @@ def test_an_overloaded_server_is_asked_half_as_much():
 
     course = drive(Climb(), lambda lanes: 50 * lanes, overloads=overloads)
     assert 16 == max(course)
-    assert [8] * 1000 == course[-1000:]
+    assert 1800 <= course.count(8)
+    assert 100 > refused
 
 
 def test_single_errors_are_no_overload():
@@ -55,3 +57,11 @@ def test_a_server_that_is_busy_at_first_is_climbed_later():
     course = drive(Climb(), lambda lanes: 50 * min(lanes, 4), overloads=lambda lanes, ended: min(ended, 40))
     assert [1] * 40 == course[:40]
     assert 4 == course[-1]
+
+
+def test_a_misleading_window_does_not_decide_for_ever():
+    """If the first attempt at two lanes meets a slow stretch, a later one finds that they help."""
+    slow = iter([False] * 8 + [True] * 20)
+    course = drive(Climb(), lambda lanes: 5 if next(slow, False) else 50 * min(lanes, 8))
+    assert 1 == course[30]
+    assert 1500 <= course.count(8)
