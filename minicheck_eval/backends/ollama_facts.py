@@ -137,7 +137,7 @@ def _notes(era: Era, show: _Show, window: int | None) -> list[str]:
     if not era.refuses_long_prompts:
         notes.append(f"Ollama {era.version} cuts prompts that are too long (0.12.6 need not): found by their counts")
     if not era.counts_cached_tokens:
-        notes.append(f"Ollama {era.version} miscounts prompts (0.30.1 does not): more room than needed is used")
+        notes.append(f"Ollama {era.version} miscounts prompts (0.30.1 does not): it is relied on to refuse long ones")
     if not window:
         notes.append(f"the server does not tell the window of the model: {UNTOLD_WINDOW_TOKENS:,} tokens are used")
     if "thinking" in (show.capabilities or []):

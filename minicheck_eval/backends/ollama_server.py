@@ -39,6 +39,9 @@ LONGER = " ." * 8
 LONGER_TOKENS = range(1, 17)
 """What that adds to a prompt."""
 
+A_TOKEN = " control"
+"""At least one, for every tokenizer."""
+
 
 class _Candidate(BaseModel):
     token: str
@@ -73,6 +76,7 @@ class OllamaBackend(ServerBackend):
         self._catalogue = catalogue
         self._opened = opened
         self._loading = Loading(transport, catalogue, opened)
+        self._is_refusing: bool | None = None
 
     def start(self) -> Self:
         """Load the model."""
@@ -140,7 +144,7 @@ class OllamaBackend(ServerBackend):
         size = self._opened.own_bytes + sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
         if looks_cut(counted, num_ctx, size, self._opened.era) and not self._is_whole(messages, num_ctx, counted):
             return TooLong(cut=True)
-        if (size if counted is None else counted) + chat.eval_count > num_ctx:
+        if chat.eval_count > 1 and (size if counted is None else counted) + chat.eval_count > num_ctx:
             # The server made room for the reply by leaving out the beginning of the prompt.
             return TooLong(cut=True)
         return chat
@@ -148,12 +152,19 @@ class OllamaBackend(ServerBackend):
     def _is_whole(self, messages: Messages, num_ctx: int, counted: int | None) -> bool:
         """Ask with a slightly longer prompt: one that is cut has as many tokens as before, a whole one a few more."""
         if counted is None:
-            return False
+            return not self._opened.era.counts_cached_tokens and self._refuses(num_ctx)
         *before, last = messages
         chat = self._post([*before, {**last, "content": last["content"] + LONGER}], num_ctx, 1, {})
         if isinstance(chat, TooLong) or chat.prompt_eval_count is None:
             return False
         return chat.prompt_eval_count - counted in LONGER_TOKENS
+
+    def _refuses(self, num_ctx: int) -> bool:
+        """Try out, once, whether the server refuses a prompt that is surely too long."""
+        if self._is_refusing is None:
+            chat = self._post([{"role": "user", "content": A_TOKEN * num_ctx}], num_ctx, 1, {})
+            self._is_refusing = isinstance(chat, TooLong)
+        return self._is_refusing
 
     def _post(self, messages: Messages, num_ctx: int, most_tokens: int, more: Mapping[str, Any]) -> _Chat | TooLong:
         body = {

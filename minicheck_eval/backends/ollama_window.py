@@ -88,7 +88,7 @@ def looks_cut(prompt_eval_count: int | None, num_ctx: int, prompt_bytes: int, er
     """
     if prompt_bytes < num_ctx:  # a token has at least one byte
         return False
-    if prompt_eval_count is None or not era.counts_cached_tokens:
+    if prompt_eval_count is None:
         return True
     halves = {num_ctx - (num_ctx - kept) // 2 for kept in KEPT_AT_THE_START} if era.keeps_half else set()
     if prompt_eval_count >= num_ctx or prompt_eval_count in halves:
