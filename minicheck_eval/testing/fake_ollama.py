@@ -100,8 +100,8 @@ class FakeOllama(FakeServer):
             case "GET", "/api/tags":
                 return Answered.of({"models": [entry(name, model) for name, model in self.models.items()]})
             case "GET", "/api/ps":
-                loaded = self._loaded.items()
-                return Answered.of({"models": [entry(n, x.model) | {"context_length": x.num_ctx} for n, x in loaded]})
+                loaded = list(self._loaded.items())
+                return Answered.of({"models": [_in_memory(entry(n, x.model), x.num_ctx) for n, x in loaded]})
             case "POST", "/api/show" | "/api/chat" | "/api/generate":
                 return self._about_model(asked)
         return self.error(404, "404 page not found")
@@ -179,11 +179,10 @@ class FakeOllama(FakeServer):
             end: dict[str, Any] = {
                 "done": True,
                 "done_reason": "stop" if spoken.complete else "length",
-                "total_duration": round(held.seconds * 1e9),
+                **_durations(held.seconds),
+                **self.era.counts(seen.tokens, held.cached_tokens),
                 "eval_count": max(len(spoken.tokens), 1),
             }
-            counted = self.era.counted(seen.tokens, held.cached_tokens)
-            end |= {} if counted is None else {"prompt_eval_count": counted}
             tells = body.get("logprobs") and self.era.has_logprobs and fault != "no_logprobs"
             return _written(body, question, spoken, end, logprobs=bool(tells))
 
@@ -199,6 +198,18 @@ def _written(
     lines = [begin | question.reply(token) | {"done": False} for token in spoken.tokens]
     lines = [line | {"logprobs": [one]} for line, one in zip(lines, entries, strict=True)] if entries else lines
     return Answered.lines([*lines, begin | question.reply("") | end])
+
+
+def _in_memory(model: dict[str, Any], num_ctx: int) -> dict[str, Any]:
+    """Return an entry of /api/ps."""
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
+    return model | {"expires_at": until, "size_vram": 0, "context_length": num_ctx}
+
+
+def _durations(seconds: float) -> dict[str, int]:
+    """Return how long a request took, in nanoseconds: all of it for the prompt."""
+    took = round(seconds * 1e9)
+    return {"total_duration": took, "load_duration": 0, "prompt_eval_duration": took, "eval_duration": 0}
 
 
 def _refusal(body: dict[str, Any]) -> str | None:
