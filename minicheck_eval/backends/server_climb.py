@@ -16,7 +16,10 @@ LEAST_GAIN = 1.15
 WINDOW = 4
 """A window has so many requests for each lane, and at least twice as many in all."""
 
-FIRST_REST = 8
+HOPELESS = 0.9
+"""With less than this share of the throughput before, half a window is enough to see it."""
+
+FIRST_REST = 16
 """Windows until more lanes are tried again."""
 
 
@@ -65,8 +68,10 @@ class Climb:
             self._start_s, self._ended = now_s, 0
             return
         self._ended += 1
-        if self._ended >= window:
-            self._judge(self._ended / max(now_s - self._start_s, 1e-9), overloads)
+        per_s = self._ended / max(now_s - self._start_s, 1e-9)
+        is_hopeless = self._ended >= window // 2 and per_s < HOPELESS * self._before_per_s
+        if is_hopeless or self._ended >= window:
+            self._judge(per_s, overloads)
 
     def _judge(self, per_s: float, overloads: int) -> None:
         if per_s < LEAST_GAIN * self._before_per_s:

@@ -79,18 +79,31 @@ class Unanswered(BackendError):
 
 
 class _AskAgain(Exception):
-    def __init__(self, reason: str, *, wait_s: float = 0.0, timeout: bool = False, overload: bool = False) -> None:
+    """Why a call has to be repeated."""
+
+    timeout = False
+    overload = False
+    silent = False
+    hint = "see the log of the server"
+
+    def __init__(self, reason: str, *, wait_s: float = 0.0) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
-        self.timeout = timeout
-        self.overload = overload or timeout
-        self.silent = timeout
+
+
+class _Busy(_AskAgain):
+    overload = True
+    hint = "ask fewer at once"
+
+
+class _Late(_AskAgain):
+    timeout = overload = silent = True
+    hint = "see whether the server still works; ask fewer at once, or allow a request more time"
 
 
 class _Unreachable(_AskAgain):
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.silent = True
+    silent = True
+    hint = "see whether the server runs, and whether the address is right"
 
 
 class Transport:
@@ -185,7 +198,7 @@ class Transport:
             raise Unanswered(
                 f"no answer from {self.base_url}{path} after {_times(len(failed))}; the last time: {last}",
                 silent=last.silent,
-                hint="see whether the server runs, and its log" if last.silent else "see the log of the server",
+                hint=last.hint,
             ) from None
 
     def _count(self, *, calls: int = 0, seconds: float = 0.0, overloads: int = 0) -> None:
@@ -221,7 +234,7 @@ class Transport:
         return bytes(raw)
 
     def _late(self) -> _AskAgain:
-        return _AskAgain(f"it was not done within {self.timeout_s:g} s", timeout=True)
+        return _Late(f"it was not done within {self.timeout_s:g} s")
 
     @staticmethod
     def _value(response: httpx.Response, text: str, *, any_json: bool) -> Any:
@@ -238,7 +251,7 @@ class Transport:
         is_disguised = is_success and not any_json and isinstance(value, dict) and bool(value.get("error"))
         if (status in REPEATED or is_disguised) and not refused.is_too_long:
             reason = f"status {status}, {refused.message}"
-            raise _AskAgain(reason, wait_s=_retry_after_s(response), overload=status in OVERLOADED)
+            raise (_Busy if status in OVERLOADED else _AskAgain)(reason, wait_s=_retry_after_s(response))
         if is_disguised or not is_success:
             raise refused
         if value is None or not (any_json or isinstance(value, dict)):

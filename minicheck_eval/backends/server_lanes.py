@@ -111,6 +111,7 @@ class _Run(Generic[Item, Result]):
         self._threads = 0
         self._busy = 0
         self._was_idle = True
+        self._wants_more = False
         self._heard_s = 0.0
         self._error: BaseException | None = None
         self._stopped = False
@@ -128,6 +129,7 @@ class _Run(Generic[Item, Result]):
                     return "read"
                 if not self._pending:
                     return "end"
+                self._wants_more = more
                 # Time that the reader spent elsewhere does not count against the server.
                 quiet_s = self._lanes.clock() - max(start_s, self._heard_s)
                 if quiet_s >= self._lanes.stall_s:
@@ -225,5 +227,5 @@ class _Run(Generic[Item, Result]):
             self._heard_s = self._lanes.clock()
             if self._lanes.count != before:
                 self._call_lanes()
-            if self._is_hungry() or not batch.left:
+            if not self._pending[0].left or (self._wants_more and self._is_hungry()):
                 self._news.notify_all()

@@ -90,18 +90,18 @@ class FakeOllama(FakeServer):
 
     def error(self, status: int, message: str) -> Answered:
         """Return an error in Ollama's shape."""
-        return Answered({"error": message}, status)
+        return Answered.of({"error": message}, status)
 
     def respond(self, asked: Asked) -> Answered:
         """Answer one request."""
         match asked.method, asked.path:
             case "GET", "/api/version":
-                return Answered({"version": self.version})
+                return Answered.of({"version": self.version})
             case "GET", "/api/tags":
-                return Answered({"models": [entry(name, model) for name, model in self.models.items()]})
+                return Answered.of({"models": [entry(name, model) for name, model in self.models.items()]})
             case "GET", "/api/ps":
-                loaded = self._loaded.items()
-                return Answered({"models": [entry(n, x.model) | {"context_length": x.num_ctx} for n, x in loaded]})
+                loaded = list(self._loaded.items())
+                return Answered.of({"models": [_in_memory(entry(n, x.model), x.num_ctx) for n, x in loaded]})
             case "POST", "/api/show" | "/api/chat" | "/api/generate":
                 return self._about_model(asked)
         return self.error(404, "404 page not found")
@@ -112,7 +112,7 @@ class FakeOllama(FakeServer):
         if model is None:
             return self.error(404, f"model '{name}' not found")
         if asked.path == "/api/show":
-            return Answered(describe(model))
+            return Answered.of(describe(model))
         return self._generate(asked, with_tag(name), model)
 
     def _generate(self, asked: Asked, name: str, model: FakeModel) -> Answered:
@@ -129,7 +129,7 @@ class FakeOllama(FakeServer):
             if unload:
                 self._loaded.pop(name, None)
             done = {"done": True, "done_reason": "unload" if unload else "load"}
-            return Answered({"model": body["model"], "created_at": _now(), **question.reply(""), **done})
+            return Answered.of({"model": body["model"], "created_at": _now(), **question.reply(""), **done})
         native = not model.template and asked.path == "/api/chat"
         return self.with_fault(
             question.prompt, lambda fault: self._infer(asked, question, loaded, fault, native=native)
@@ -171,35 +171,45 @@ class FakeOllama(FakeServer):
         if isinstance(seen, TooLong):
             return self.error(400, seen.message)
         most = body.get("options", {}).get("num_predict") or -1  # a zero is lost on the way
-        with loaded.slots.take(seen.text, asked.arrived_s) as cached:
+        with loaded.slots.take(seen.text, asked.arrived_s) as held:
             answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
             if answer is None:
                 answer = self.answer(seen.text if seen.cut else question.text)
             spoken = speak(answer, most if most > 0 else None)
-        tells = body.get("logprobs") and self.era.has_logprobs and fault != "no_logprobs"
-        entries = spoken.logprobs(body.get("top_logprobs", 0)) if tells else []
-        end: dict[str, Any] = {
-            "done": True,
-            "done_reason": "stop" if spoken.complete else "length",
-            "total_duration": round((time.perf_counter() - asked.arrived_s) * 1e9),
-            "eval_count": max(len(spoken.tokens), 1),
-        }
-        counted = self.era.counted(seen.tokens, cached)
-        return _written(
-            body, question, spoken, entries, end if counted is None else end | {"prompt_eval_count": counted}
-        )
+            end: dict[str, Any] = {
+                "done": True,
+                "done_reason": "stop" if spoken.complete else "length",
+                **_durations(held.seconds),
+                **self.era.counts(seen.tokens, held.cached_tokens),
+                "eval_count": max(len(spoken.tokens), 1),
+            }
+            tells = body.get("logprobs") and self.era.has_logprobs and fault != "no_logprobs"
+            return _written(body, question, spoken, end, logprobs=bool(tells))
 
 
 def _written(
-    body: dict[str, Any], question: Question, spoken: Spoken, entries: list[dict[str, Any]], end: dict[str, Any]
+    body: dict[str, Any], question: Question, spoken: Spoken, end: dict[str, Any], *, logprobs: bool
 ) -> Answered:
     """Write a reply as one value, or token by token where the request does not say otherwise."""
     begin = {"model": body["model"], "created_at": _now()}
+    entries = spoken.logprobs(body.get("top_logprobs", 0)) if logprobs else []
     if not body.get("stream", True):
-        return Answered(begin | question.reply(spoken.text) | end | ({"logprobs": entries} if entries else {}))
+        return Answered.of(begin | question.reply(spoken.text) | end | ({"logprobs": entries} if entries else {}))
     lines = [begin | question.reply(token) | {"done": False} for token in spoken.tokens]
     lines = [line | {"logprobs": [one]} for line, one in zip(lines, entries, strict=True)] if entries else lines
-    return Answered(lines=(*lines, begin | question.reply("") | end))
+    return Answered.lines([*lines, begin | question.reply("") | end])
+
+
+def _in_memory(model: dict[str, Any], num_ctx: int) -> dict[str, Any]:
+    """Return an entry of /api/ps."""
+    until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 300))
+    return model | {"expires_at": until, "size_vram": 0, "context_length": num_ctx}
+
+
+def _durations(seconds: float) -> dict[str, int]:
+    """Return how long a request took, in nanoseconds: all of it for the prompt."""
+    took = round(seconds * 1e9)
+    return {"total_duration": took, "load_duration": 0, "prompt_eval_duration": took, "eval_duration": 0}
 
 
 def _refusal(body: dict[str, Any]) -> str | None:

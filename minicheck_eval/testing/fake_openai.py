@@ -9,7 +9,7 @@ from typing import Any, Literal
 from minicheck_eval.testing.faults import Faults
 from minicheck_eval.testing.server import Answered, Asked, FakeServer
 from minicheck_eval.testing.slots import BYTES_A_TOKEN, Slots, count_tokens
-from minicheck_eval.testing.speech import PROSE, Answer, Answering, speak
+from minicheck_eval.testing.speech import PROSE, Answer, Answering, Spoken, speak
 
 __all__ = ["FakeOpenAI"]
 
@@ -69,7 +69,7 @@ class FakeOpenAI(FakeServer):
 
     def error(self, status: int, message: str, kind: str = "BadRequestError", **more: Any) -> Answered:
         """Return an error in the shape of this kind of server."""
-        return Answered({"error": {"message": message, "type": kind, "code": status, **more}}, status)
+        return Answered.of({"error": {"message": message, "type": kind, "code": status, **more}}, status)
 
     def respond(self, asked: Asked) -> Answered:
         """Answer one request."""
@@ -79,7 +79,7 @@ class FakeOpenAI(FakeServer):
             case "GET", "/v1/models":
                 own = {"max_model_len": self.context} if self.kind == "vllm" else {"meta": {"n_ctx": self.context}}
                 one = {"id": self.model, "object": "model", "owned_by": self.kind.replace(".", ""), **own}
-                return Answered({"object": "list", "data": [one]})
+                return Answered.of({"object": "list", "data": [one]})
             case "POST", "/v1/chat/completions":
                 return self._refused(asked.body) or self._complete(asked)
         return self.error(404, "Not Found", "NotFoundError")
@@ -120,16 +120,19 @@ class FakeOpenAI(FakeServer):
         with self.slots.take(prompt, asked.arrived_s):
             answer: Answer | None = {"empty_reply": "", "prose": PROSE}.get(fault or "")
             spoken = speak(self.answer(seen) if answer is None else answer, most)
-        choice: dict[str, Any] = {
+            tells = body.get("logprobs") and self.most_logprobs is not None and fault != "no_logprobs"
+            logprobs = {"content": spoken.logprobs(body.get("top_logprobs", 0))} if tells else None
+            return self._written(spoken, tokens, logprobs)
+
+    def _written(self, spoken: Spoken, prompt_tokens: int, logprobs: dict[str, Any] | None) -> Answered:
+        choice = {
             "index": 0,
             "message": {"role": "assistant", "content": spoken.text},
             "finish_reason": "stop" if spoken.complete else "length",
-            "logprobs": None,
+            "logprobs": logprobs,
         }
-        if body.get("logprobs") and self.most_logprobs is not None and fault != "no_logprobs":
-            choice["logprobs"] = {"content": spoken.logprobs(body.get("top_logprobs", 0))}
-        usage = {"prompt_tokens": tokens, "completion_tokens": len(spoken.tokens)}
-        return Answered(
+        usage = {"prompt_tokens": prompt_tokens, "completion_tokens": len(spoken.tokens)}
+        return Answered.of(
             {
                 "id": "chatcmpl-fake",
                 "object": "chat.completion",

@@ -60,11 +60,14 @@ class Era:
         """Tell whether llama.cpp's own server computes."""
         return self.version >= (0, 30, 0)
 
-    def counted(self, tokens: int, cached: int) -> int | None:
-        """Return what is reported as the length of a prompt; None: nothing."""
+    def counts(self, tokens: int, cached: int) -> dict[str, int]:
+        """Return what is reported of a prompt's length."""
         if self.version == (0, 30, 0):
-            return tokens - cached
-        return None if self.version < (0, 5, 0) and cached else tokens
+            return {"prompt_eval_count": tokens - cached}
+        if self.version < (0, 5, 0) and cached:
+            return {}
+        more = {"prompt_eval_cached_count": cached} if self.version >= (0, 35, 0) else {}
+        return {"prompt_eval_count": tokens, **more}
 
     def fit(self, prompt: str, num_ctx: int, *, truncate: bool, shift: bool, native: bool) -> Seen | TooLong:
         """Return what the model sees of a prompt, or why it is refused."""

@@ -9,7 +9,7 @@ import struct
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from http.client import responses
@@ -40,12 +40,21 @@ class Asked:
 class Answered:
     """What the server sends back."""
 
-    value: Any = None
+    body: bytes = b""
     status: int = 200
-    lines: tuple[Any, ...] = ()
-    """Values sent one to a line, in place of `value`."""
+    kind: str = "application/json"
     wire: str = "whole"
     """How it arrives: `whole`, or as one of the faults `reset`, `hang`, `half_json` and `torn_body`."""
+
+    @classmethod
+    def of(cls, value: Any, status: int = 200) -> Self:
+        """Answer with a JSON value."""
+        return cls(json.dumps(value).encode(), status)
+
+    @classmethod
+    def lines(cls, values: Iterable[Any]) -> Self:
+        """Answer with JSON values, one to a line."""
+        return cls(b"".join(json.dumps(value).encode() + b"\n" for value in values), kind="application/x-ndjson")
 
 
 class FakeServer(ABC):
@@ -210,11 +219,10 @@ class _Connection(BaseHTTPRequestHandler):
         if answered.wire in ("hang", "reset"):
             self._reset()
             return
-        kind, values = ("x-ndjson", answered.lines) if answered.lines else ("json", (answered.value,))
-        body = "\n".join(json.dumps(value) for value in values).encode() + b"\n"
+        body = answered.body
         half = body[: len(body) // 2]
         length = len(half) if answered.wire == "half_json" else len(body)
-        head = f"HTTP/1.1 {answered.status} {responses[answered.status]}\r\nContent-Type: application/{kind}\r\n"
+        head = f"HTTP/1.1 {answered.status} {responses[answered.status]}\r\nContent-Type: {answered.kind}\r\n"
         self.wfile.write(
             f"{head}Content-Length: {length}\r\n\r\n".encode() + (body if answered.wire == "whole" else half)
         )

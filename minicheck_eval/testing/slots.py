@@ -8,8 +8,9 @@ from collections import deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-__all__ = ["BYTES_A_TOKEN", "Closed", "Slots", "count_tokens", "shared_length"]
+__all__ = ["BYTES_A_TOKEN", "Closed", "Held", "Slots", "count_tokens", "shared_length"]
 
 BYTES_A_TOKEN = 4
 _LEAST_SHARED = 0.10  # of a prompt, so that a slot is chosen for what it remembers
@@ -22,6 +23,14 @@ class Closed(Exception):
 def count_tokens(text: str) -> int:
     """Count tokens as the fakes do: four bytes of UTF-8 are one, and so is what is left over."""
     return -(-len(text.encode()) // BYTES_A_TOKEN)
+
+
+class Held(NamedTuple):
+    """What a request takes of its slot."""
+
+    cached_tokens: int
+    """Of its prompt, which the slot remembers."""
+    seconds: float
 
 
 @dataclass(slots=True, eq=False)
@@ -69,8 +78,8 @@ class Slots:
                 turn.came.set()
 
     @contextmanager
-    def take(self, prompt: str, arrived_s: float) -> Generator[int]:
-        """Hold a slot for as long as the prompt takes; give the number of tokens that the slot remembers."""
+    def take(self, prompt: str, arrived_s: float) -> Generator[Held]:
+        """Hold a slot for as long as the prompt takes; leave it when the answer is ready."""
         turn = _Turn(prompt)
         with self._lock:
             self._waiting.append(turn)
@@ -84,7 +93,7 @@ class Slots:
         seconds = self._seconds_per_request + self._seconds_per_token * computed
         end_s = max(arrived_s, turn.slot.free_s) + seconds
         try:
-            yield turn.cached
+            yield Held(turn.cached, seconds)
             if self._closing.wait(max(0.0, end_s - time.perf_counter())):
                 raise Closed
         finally:

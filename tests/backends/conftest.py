@@ -97,7 +97,7 @@ TEMPLATES = {
     # As Mistral's: the system text is part of the user's, and brackets are control tokens.
     "mistral": "{{ bos_token }}{% if messages[0]['role'] == 'system' %}"
     "{% set system = messages[0]['content'] + '\n\n' %}{% set messages = messages[1:] %}"
-    "{% endif %}{% for m in messages %}{% if m['role'] == 'user' %}[INST] {{ system if loop.first }}{{ m['content'] }}"
+    "{% endif %}{% for m in messages %}{% if m['role'] == 'user' %}[INST]{{ system if loop.first }}{{ m['content'] }}"
     "[/INST]{% else %} {{ m['content'] }}{{ eos_token }}{% endif %}{% endfor %}",
     # As Phi's: its control tokens swallow the line break behind them.
     "phi3": "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}<|end|>\n{% endfor %}"

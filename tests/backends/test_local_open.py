@@ -175,8 +175,8 @@ def test_all_that_shapes_the_model_has_a_digest(chat_folder, tmp_path):
 
 def test_a_window_that_the_frame_fills_is_refused(chat_model):
     """No question fits there, and nothing is loaded."""
-    with pytest.raises(BadInput, match="a window of 8 tokens does not hold"):
-        load_chat(chat_model, CPU, window_tokens=8)
+    with pytest.raises(BadInput, match="a window of 4 tokens does not hold"):
+        load_chat(chat_model, CPU, window_tokens=4)
 
 
 def test_a_window_beyond_the_model_is_refused(chat_model):

@@ -122,6 +122,21 @@ def test_a_reply_keeps_to_its_limit_and_to_the_window(chat_folder):
     assert longer.startswith(cut.text.rstrip("\ufffd"))
 
 
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "phi3"])
+def test_an_end_beyond_the_window_is_none(kind, patient):
+    """A reply that would end one token later is cut off, though its neighbours have room for more."""
+    backend = load_chat(patient(kind), CPU)
+    ended = [p for p in PROMPTS if (r := backend.reply([p], most_tokens=40)[0]).complete and r.text]
+    assert ended
+    before = backend.usage
+    (whole,) = backend.reply(ended[:1], most_tokens=40)
+    spent = backend.usage.minus(before)
+    window = spent.asked_tokens + spent.reply_tokens
+    assert [whole] == load_chat(patient(kind), CPU, window_tokens=window).reply(ended[:1], most_tokens=40)
+    (cut, _) = load_chat(patient(kind), CPU, window_tokens=window - 1).reply([ended[0], say("x")], most_tokens=40)
+    assert Reply(whole.text, complete=False) == cut
+
+
 def test_usage_counts_what_was_asked_and_written(chat_folder):
     """Replies cost tokens, calls and seconds, beside those of scores."""
     backend = load_chat(chat_folder("llama"), CPU)

@@ -203,7 +203,7 @@ def test_nobody_there(connect):
         with pytest.raises(Unanswered, match=f"{url}/x after 5 tries.*no connection") as caught:
             connect(url).post("/x", {})
     assert caught.value.silent
-    assert "see whether the server runs" in caught.value.hint
+    assert "see whether the server runs, and whether the address is right" == caught.value.hint
 
 
 def test_a_key_is_sent_and_never_shown(serve, connect, caplog):

@@ -127,13 +127,21 @@ def test_a_model_with_its_own_chat_template_refuses_in_chats_alone(ask):
         assert 200 == ask(server, **long, route="generate")[0]
 
 
-def test_v0_30_0_counts_only_what_it_computed(ask):
-    """In that one version `prompt_eval_count` leaves out what the cache gave."""
-    counts = {}
-    for era in ("0.30.0", "0.30.1"):
-        with FakeOllama(lambda _: 1.0, era=era) as server:
-            counts[era] = [ask(server, "x" * 400)[1]["prompt_eval_count"] for _ in range(2)]
-    assert {"0.30.0": [114, 2], "0.30.1": [114, 114]} == counts
+@pytest.mark.parametrize(
+    ("era", "counts"),
+    [
+        ("0.4.7", [(114, None), (None, None)]),
+        ("0.24.0", [(114, None), (114, None)]),
+        ("0.30.0", [(114, None), (2, None)]),
+        ("0.30.1", [(114, None), (114, None)]),
+        ("0.35.0", [(114, 0), (114, 112)]),
+    ],
+)
+def test_eras_differ_in_how_they_count_what_the_cache_gave(ask, era, counts):
+    """The length of a prompt is told with it, without it, or not at all."""
+    with FakeOllama(lambda _: 1.0, era=era) as server:
+        bodies = [ask(server, "x" * 400)[1] for _ in range(2)]
+        assert counts == [(b.get("prompt_eval_count"), b.get("prompt_eval_cached_count")) for b in bodies]
 
 
 def test_the_store_is_described(ask):

@@ -51,7 +51,7 @@ def test_each_fault_is_what_its_name_says(kind):
 
 def test_a_slow_answer_is_overtaken():
     """It is right, and it comes after one that was asked for later."""
-    with FakeOllama(lambda _: 1.0, faults=Faults(slow=0.5, slow_s=0.3, seed=1)) as server:
+    with FakeOllama(lambda _: 1.0, faults=Faults(slow=0.5, slow_s=0.8, seed=1)) as server:
         order = []
         slow = next(t for t in map(str, range(99)) if server.faults.of(chatml(t)) == "slow")
         quick = next(t for t in map(str, range(99)) if server.faults.of(chatml(t)) is None)
