@@ -18,7 +18,9 @@ from minicheck_eval.parity import Parity
 from minicheck_eval.settings import Settings
 from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["Fallback", "choose", "choose_fallback", "fallback_json"]
+__all__ = ["Fallback", "Wanted", "choose", "choose_fallback", "fallback_json"]
+
+FOR_CHAT_MODELS = ("evaluator", "reading", "rule", "pass_score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,65 +33,70 @@ class Fallback:
     """Uncertain is a support this near to the threshold."""
 
 
-def choose(
-    name: str,
-    *,
-    placement: Placement,
-    evaluator: str = "fact-checking",
-    reading: str = "auto",
-    rule: ReplyRule | None = None,
-    pass_score: int | None = None,
-    parity: str | Parity | None = None,
-    recheck: bool = False,
-    threshold: float | None = None,
-    chunk_tokens: int | None = None,
-    claim_aggregation: str | None = None,
-    split_claims: bool = True,
-) -> Settings | GeneralSettings:
-    """Check what was asked for, and tell which kind of judge it is for."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What was asked of a judge; what is None is as its manifest has it, or as usual."""
+
+    evaluator: str = "fact-checking"
+    threshold: float | None = None
+    chunk_tokens: int | None = None
+    claim_aggregation: str | None = None
+    split_claims: bool = True
+    parity: str | Parity | None = None
+    recheck: bool = False
+    reading: str = "auto"
+    rule: ReplyRule | None = None
+    pass_score: int | None = None
+
+
+def choose(name: str, wanted: Wanted, placement: Placement) -> Settings | GeneralSettings:
+    """Tell which kind of judge a name stands for, and check what is wanted of it."""
     place = Address.parse(name) or (Path(name) if is_general(Path(name)) else None)
-    if place is None:
-        located = load_manifest(name)
-        _refuse(
-            located.manifest.name,
-            {
-                "evaluator": evaluator != "fact-checking",
-                "reading": reading != "auto",
-                "rule": rule,
-                "pass_score": pass_score,
-            },
-            hint="it checks facts, and its answer is a probability: for other questions choose a chat model",
-        )
-        return Settings.read(
-            located,
-            threshold=threshold,
-            chunk_tokens=chunk_tokens,
-            claim_aggregation=claim_aggregation,
-            split_claims=split_claims,
-            placement=placement,
-            parity=parity,
-            recheck=recheck,
-        )
-    _refuse(name, {"parity": parity, "recheck": recheck}, hint="these are for judges with a manifest")
+    return _of_the_family(name, wanted, placement) if place is None else _general(name, place, wanted, placement)
+
+
+def _of_the_family(name: str, wanted: Wanted, placement: Placement) -> Settings:
+    located = load_manifest(name)
+    usual = Wanted()
+    _refuse(
+        located.manifest.name,
+        {field: getattr(wanted, field) != getattr(usual, field) for field in FOR_CHAT_MODELS},
+        hint="it checks facts, and its answer is a probability: for other questions choose a chat model",
+    )
+    return Settings.read(
+        located,
+        threshold=wanted.threshold,
+        chunk_tokens=wanted.chunk_tokens,
+        claim_aggregation=wanted.claim_aggregation,
+        split_claims=wanted.split_claims,
+        placement=placement,
+        parity=wanted.parity,
+        recheck=wanted.recheck,
+    )
+
+
+def _general(name: str, place: Address | Path, wanted: Wanted, placement: Placement) -> GeneralSettings:
+    _refuse(
+        name,
+        {"parity": wanted.parity, "recheck": wanted.recheck},
+        hint="these are for judges that a manifest describes",
+    )
     if isinstance(place, Address):
-        wanted = {"dtype": placement.dtype != "auto", "device": placement.device != "auto"}
-        wanted |= {"quantize": bool(placement.quantization), "max_memory": bool(placement.max_memory)}
-        _refuse(name, wanted, hint="the server decides where and how its models run")
+        local = {"dtype": placement.dtype != "auto", "device": placement.device != "auto"}
+        local |= {"quantize": bool(placement.quantization), "max_memory": bool(placement.max_memory)}
+        _refuse(name, local, hint="the server decides where and how its models run")
     task = Task.read(
-        evaluator=evaluator,
-        threshold=threshold,
-        chunk_tokens=chunk_tokens,
-        claim_aggregation=claim_aggregation,
-        split_claims=split_claims,
-        reading=reading,
-        rule=rule,
-        pass_score=pass_score,
+        threshold=wanted.threshold,
+        chunk_tokens=wanted.chunk_tokens,
+        claim_aggregation=wanted.claim_aggregation,
+        split_claims=wanted.split_claims,
+        **{field: getattr(wanted, field) for field in FOR_CHAT_MODELS},
     )
     return GeneralSettings(name, place, task, placement)
 
 
 def choose_fallback(
-    first: Settings | GeneralSettings, fallback: Fallback, options: Mapping[str, Any]
+    first: Settings | GeneralSettings, fallback: Fallback, wanted: Wanted
 ) -> Settings | GeneralSettings:
     """Return the settings of a fallback: it is asked the same, and decides by its own rules."""
     wrong = [reason for reason in fallback.on if reason not in FALLBACK_ON]
@@ -97,8 +104,8 @@ def choose_fallback(
         raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(FALLBACK_ON)}")
     if not 0 <= fallback.band <= 1:
         raise BadInput(f"fallback band {fallback.band} is not in [0, 1]", hint="it is a distance of probabilities")
-    kept = {name: options[name] for name in ("evaluator", "split_claims") if name in options}
-    second = choose(fallback.judge, placement=Placement(), **kept)
+    same = Wanted(evaluator=wanted.evaluator, split_claims=wanted.split_claims)
+    second = choose(fallback.judge, same, Placement())
     if second.identity.judge == first.identity.judge:
         raise BadInput(f"{fallback.judge} would fall back on itself", hint="choose another fallback")
     return second

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.server_options import ServerOptions
-from minicheck_eval.choosing import Fallback, choose, choose_fallback, fallback_json
+from minicheck_eval.choosing import Fallback, Wanted, choose, choose_fallback, fallback_json
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
@@ -162,12 +162,11 @@ def open_judge(
 ) -> Judge:
     """Open the judge `name`: one with a manifest, a folder with a model, `ollama:MODEL` or `openai:URL#MODEL`.
 
-    What is not given comes from the manifest.  The weights are fetched on first use.  `dtype` is "float32", "bfloat16",
-    "float16" or "auto" (bfloat16 on a GPU, float32 on a CPU); `device` is "cpu", "cuda", "cuda:1" or "auto" (all GPUs,
-    and the CPU's memory for what does not fit); `max_memory` bounds weights, as in "0=20GiB,cpu=30GiB"; `quantize` is
-    "8bit" or "4bit".  With `parity` the judge has habits of the MiniCheck package: all that it has now ("reference"),
-    those behind its published numbers ("published"), or some.  With `recheck` scores near the threshold are computed
-    again, alone and in float32, with a second copy of the model.
+    What is not given comes from the manifest; weights are fetched on first use.  `dtype` is "float32", "bfloat16",
+    "float16" or "auto"; `device` is "cpu", "cuda:1" or "auto"; `max_memory` bounds weights ("0=20GiB,cpu=30GiB");
+    `quantize` is "8bit" or "4bit".  `parity` gives habits of the MiniCheck package: those of now ("reference"), those
+    behind its published numbers ("published"), or some.  With `recheck` scores near the threshold are computed again,
+    alone and in float32, by a second copy of the model.
 
     A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
@@ -176,22 +175,14 @@ def open_judge(
     Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where a file
     is not what it should be or the judge does not answer as it should.
     """
-    options: dict[str, Any] = {
-        "evaluator": evaluator,
-        "threshold": threshold,
-        "chunk_tokens": chunk_tokens,
-        "claim_aggregation": claim_aggregation,
-        "split_claims": split_claims,
-        "placement": Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize),
-        "parity": parity,
-        "recheck": recheck,
-        "reading": reading,
-        "rule": rule,
-        "pass_score": pass_score,
-    }
+    wanted = Wanted(
+        evaluator, threshold, chunk_tokens, claim_aggregation, split_claims, parity, recheck, reading, rule, pass_score
+    )
+    settings = choose(
+        name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
+    )
     server = server or ServerOptions()
-    settings = choose(name, **options)
-    second = None if fallback is None else choose_fallback(settings, fallback, options)
+    second = None if fallback is None else choose_fallback(settings, fallback, wanted)
     first = _open(settings, server)
     if fallback is None or second is None:
         return first
@@ -210,11 +201,11 @@ def identity_without_weights(
 
     What only an open judge knows, such as `backend` and `dtype`, is empty or None.
     """
-    options["placement"] = Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize)
-    settings = choose(name, **options)
+    wanted = Wanted(**options)
+    settings = choose(name, wanted, Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize))
     if fallback is None:
         return settings.identity
-    second = choose_fallback(settings, fallback, options)
+    second = choose_fallback(settings, fallback, wanted)
     return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
 
 
