@@ -7,8 +7,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,20 +14,13 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
-from minicheck_eval.backends.too_long import tells_of_length
+from minicheck_eval.backends.server_answers import MOST_WAIT_S, AskAgain, Refused, read_value
 from minicheck_eval.errors import BackendError, BadInput
 
 __all__ = ["BACK_OFF", "Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
 
-REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
-OVERLOADED = frozenset({429, 503})
-ABOUT_THE_PROMPT = frozenset({200, 400, 413, 422, 500})
-
 MOST_TIMEOUTS = 2
 """A request that ran out of time so often will do so again."""
-
-MOST_WAIT_S = 30.0
-"""Whatever a server asks for with Retry-After."""
 
 MOST_BYTES = 16 * 1024**2
 """Of one answer: far more than a reply of thousands of tokens with their probabilities."""
@@ -52,23 +43,6 @@ class Answer:
     """How often the server was asked."""
 
 
-class Refused(BackendError):
-    """The server understood the request and does not do it: asking again would not help."""
-
-    retryable = False
-
-    def __init__(self, status: int, message: str, body: Any, *, hint: str | None = None) -> None:
-        super().__init__(f"the server refused with status {status}: {message}", hint=hint)
-        self.status = status
-        self.message = message
-        self.body = body
-
-    @property
-    def is_too_long(self) -> bool:
-        """Say whether the prompt was too long, which some servers tell with a status of success or of an accident."""
-        return self.status in ABOUT_THE_PROMPT and tells_of_length(f"{self.message} {self.body}")
-
-
 class Unanswered(BackendError):
     """The server gave no usable answer, however often it was asked."""
 
@@ -78,30 +52,12 @@ class Unanswered(BackendError):
         """Nothing was heard of the server, not even an error."""
 
 
-class _AskAgain(Exception):
-    """Why a call has to be repeated."""
-
-    timeout = False
-    overload = False
-    silent = False
-    hint = "see the log of the server"
-
-    def __init__(self, reason: str, *, wait_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.wait_s = wait_s
-
-
-class _Busy(_AskAgain):
-    overload = True
-    hint = "ask fewer at once"
-
-
-class _Late(_AskAgain):
+class _Late(AskAgain):
     timeout = overload = silent = True
     hint = "see whether the server still works; ask fewer at once, or allow a request more time"
 
 
-class _Unreachable(_AskAgain):
+class _Unreachable(AskAgain):
     silent = True
     hint = "see whether the server runs, and whether the address is right"
 
@@ -164,7 +120,7 @@ class Transport:
         self._client.close()
 
     def _ask(self, method: str, path: str, content: bytes | None) -> tuple[Any, float, int]:
-        failed: list[_AskAgain] = []
+        failed: list[AskAgain] = []
         seconds = 0.0
 
         def once() -> Any:
@@ -173,7 +129,7 @@ class Transport:
             start = time.monotonic()
             try:
                 return self._once(method, path, content)
-            except _AskAgain as again:
+            except AskAgain as again:
                 failed.append(again)
                 self._count(overloads=again.overload)
                 raise
@@ -190,11 +146,11 @@ class Transport:
             return max(share * BACK_OFF(state), failed[-1].wait_s)
 
         retrying = Retrying(
-            retry=retry_if_exception_type(_AskAgain), stop=is_enough, wait=wait, sleep=self._sleep, reraise=True
+            retry=retry_if_exception_type(AskAgain), stop=is_enough, wait=wait, sleep=self._sleep, reraise=True
         )
         try:
             return retrying(once), seconds, len(failed) + 1
-        except _AskAgain as last:
+        except AskAgain as last:
             raise Unanswered(
                 f"no answer from {self.base_url}{path} after {_times(len(failed))}; the last time: {last}",
                 silent=last.silent,
@@ -219,8 +175,8 @@ class Transport:
         except httpx.ConnectError as error:
             raise _Unreachable(f"no connection ({self._without_key(str(error))})") from None
         except httpx.RequestError as error:
-            raise _AskAgain(f"the connection broke ({self._without_key(str(error))})") from None
-        return self._value(response, self._without_key(raw.decode("utf-8", "replace")), any_json=content is None)
+            raise AskAgain(f"the connection broke ({self._without_key(str(error))})") from None
+        return read_value(response, self._without_key(raw.decode("utf-8", "replace")), any_json=content is None)
 
     def _read(self, response: httpx.Response, deadline: float) -> bytes:
         """Read the body to its end; a server that sends it drop by drop is cut off."""
@@ -233,30 +189,8 @@ class Transport:
                 raise self._late()
         return bytes(raw)
 
-    def _late(self) -> _AskAgain:
+    def _late(self) -> AskAgain:
         return _Late(f"it was not done within {self.timeout_s:g} s")
-
-    @staticmethod
-    def _value(response: httpx.Response, text: str, *, any_json: bool) -> Any:
-        status = response.status_code
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            value = None
-        if response.has_redirect_location:
-            # Not followed: a key is for one server.
-            raise Refused(status, f"look at {response.headers['Location']}", None, hint="give that address instead")
-        refused = Refused(status, _said(value, text), text if value is None else value)
-        is_success = 200 <= status < 300  # noqa: PLR2004 - the borders of success
-        is_disguised = is_success and not any_json and isinstance(value, dict) and bool(value.get("error"))
-        if (status in REPEATED or is_disguised) and not refused.is_too_long:
-            reason = f"status {status}, {refused.message}"
-            raise (_Busy if status in OVERLOADED else _AskAgain)(reason, wait_s=_retry_after_s(response))
-        if is_disguised or not is_success:
-            raise refused
-        if value is None or not (any_json or isinstance(value, dict)):
-            raise _AskAgain(f"the answer was no JSON, or cut off: {_short(text)}")
-        return value
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
@@ -300,30 +234,5 @@ def checked_key(key: str | None) -> str:
     return key
 
 
-def _said(value: Any, text: str) -> str:
-    """Find the words in the body of an error, whichever server wrote it."""
-    while isinstance(value, dict):
-        value = next((value[name] for name in ("error", "message", "detail") if value.get(name)), None)
-    return _short(value if isinstance(value, str) else text)
-
-
-def _short(text: str, most: int = 300) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= most else line[: most - 1] + "…")
-
-
 def _times(count: int) -> str:
     return "one try" if count == 1 else f"{count} tries"
-
-
-def _retry_after_s(response: httpx.Response) -> float:
-    """Read Retry-After, in seconds or as a date, and keep it within bounds."""
-    given = response.headers.get("Retry-After", "")
-    try:
-        seconds = float(given)
-    except ValueError:
-        try:
-            seconds = (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds()
-        except (ValueError, TypeError):
-            return 0.0
-    return min(max(seconds, 0.0), MOST_WAIT_S)  # NaN ends as 0

@@ -138,7 +138,7 @@ def test_a_server_that_is_gone_is_given_up():
         free.bind(("127.0.0.1", 0))
         transport = Transport(f"http://127.0.0.1:{free.getsockname()[1]}", timeout_s=20, sleep=lambda _: None)
         with closing(Small(transport, FACTS, ServerOptions(concurrency=4))) as backend:
-            with pytest.raises(BackendError, match=r"5 prompts on end got no answer.*no connection"):
+            with pytest.raises(BackendError, match=r"prompts on end got no answer.*no connection"):
                 backend.score(prompts(range(10_000)))
             assert 5 <= backend.usage.prompts < 20
 
