@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from minicheck_eval.backends.ollama_server import open_ollama
-from minicheck_eval.backends.openai_server import open_openai
-from minicheck_eval.backends.server_backend import ServerBackend
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.backend import ServerBackend
+from minicheck_eval.backends.servers.ollama_backend import open_ollama
+from minicheck_eval.backends.servers.openai_backend import open_openai
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.scoring import Prompt, PromptTemplate, Score
 from minicheck_eval.testing import FakeOllama, FakeOpenAI
 from minicheck_eval.testing.server import FakeServer

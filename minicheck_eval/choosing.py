@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.server_options import Address
+from minicheck_eval.backends.servers.options import Address
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fallback import FALLBACK_ON
 from minicheck_eval.general import GeneralSettings, Task

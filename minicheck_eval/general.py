@@ -9,8 +9,8 @@ from typing import NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.probes import probes
-from minicheck_eval.backends.server_facts import ServerFacts
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.facts import ServerFacts
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.backends.words import WordsBackend
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BackendError, BadInput
@@ -168,11 +168,11 @@ def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[Replying
         local = load_chat(place, settings.placement, window_tokens=server.window_tokens)
         return local, ServerFacts(model=settings.model, server=local.name, window_tokens=local.window_tokens)
     if place.kind == "ollama":
-        from minicheck_eval.backends.ollama_server import open_ollama
+        from minicheck_eval.backends.servers.ollama_backend import open_ollama
 
         ollama = open_ollama(place, server)
         return ollama, ollama.facts
-    from minicheck_eval.backends.openai_server import open_openai
+    from minicheck_eval.backends.servers.openai_backend import open_openai
 
     openai = open_openai(place, server)
     return openai, openai.facts

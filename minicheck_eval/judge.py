@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.choosing import Fallback, Wanted, choose, choose_fallback, fallback_json
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.cli import main
 from minicheck_eval.contract import Document, EvaluationRequest, Outcome
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable

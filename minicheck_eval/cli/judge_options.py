@@ -136,7 +136,7 @@ def judge_options(command: Command) -> Command:
 
 def judge_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `open_judge` takes, from the flags of a verb; its other flags are left out."""
-    from minicheck_eval.backends.server_options import ServerOptions
+    from minicheck_eval.backends.servers.options import ServerOptions
     from minicheck_eval.choosing import Fallback
     from minicheck_eval.text.replies import ReplyRule
 

@@ -4,9 +4,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from minicheck_eval.backends.ollama_server import open_ollama
-from minicheck_eval.backends.openai_server import open_openai
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.ollama_backend import open_ollama
+from minicheck_eval.backends.servers.openai_backend import open_openai
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.contract import Document, EvaluationRequest
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator

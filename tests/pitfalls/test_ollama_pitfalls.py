@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from minicheck_eval.backends.openai_server import open_openai
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.openai_backend import open_openai
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.errors import BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.scoring import Failure, Score
 from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI, Faults

@@ -2,9 +2,9 @@ import math
 
 import pytest
 
-from minicheck_eval.backends.openai_forms import is_cut
-from minicheck_eval.backends.openai_server import open_openai
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.openai_backend import open_openai
+from minicheck_eval.backends.servers.openai_forms import is_cut
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.scoring import PromptTemplate, Reply, Score
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from minicheck_eval.backends.ollama_catalogue import Catalogue
-from minicheck_eval.backends.ollama_facts import read_model
-from minicheck_eval.backends.ollama_server import OllamaBackend, open_ollama, usual_url
-from minicheck_eval.backends.server_http import Transport
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.http import Transport
+from minicheck_eval.backends.servers.ollama_backend import OllamaBackend, open_ollama, usual_url
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue
+from minicheck_eval.backends.servers.ollama_facts import read_model
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.scoring import Failure, Prompt, Reply, Score, Segment
 from minicheck_eval.testing import FakeModel, FakeOllama, Faults

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicheck_eval.backends.ollama_window import (
+from minicheck_eval.backends.servers.ollama_window import (
     Era,
     TooLong,
     looks_cut,

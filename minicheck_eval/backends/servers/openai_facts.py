@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minicheck_eval.backends.server_http import Refused, Transport, Unanswered
+from minicheck_eval.backends.servers.http import Refused, Transport, Unanswered
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable
 from minicheck_eval.identity import digest
 

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from minicheck_eval.backends.neutral import neutralised
-from minicheck_eval.backends.server_estimate import estimate_tokens
-from minicheck_eval.backends.server_facts import ServerFacts
-from minicheck_eval.backends.server_http import Refused, Transport, Unanswered
-from minicheck_eval.backends.server_lanes import Lanes
-from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.backends.servers.estimate import estimate_tokens
+from minicheck_eval.backends.servers.facts import ServerFacts
+from minicheck_eval.backends.servers.http import Refused, Transport, Unanswered
+from minicheck_eval.backends.servers.lanes import Lanes
+from minicheck_eval.backends.servers.neutral import neutralised
+from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.border import explain
 from minicheck_eval.errors import BackendError
 from minicheck_eval.scoring import Failure, Prompt, Reply, Score, Usage

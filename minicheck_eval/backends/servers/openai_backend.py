@@ -6,8 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from minicheck_eval.backends.first_token import score_from
-from minicheck_eval.backends.openai_facts import (
+from minicheck_eval.backends.servers.backend import Messages, ServerBackend
+from minicheck_eval.backends.servers.facts import ServerFacts
+from minicheck_eval.backends.servers.first_token import score_from
+from minicheck_eval.backends.servers.http import Refused, Transport
+from minicheck_eval.backends.servers.key import key_for
+from minicheck_eval.backends.servers.openai_facts import (
     ModelCard,
     read_card,
     refuse_ollama,
@@ -15,12 +19,8 @@ from minicheck_eval.backends.openai_facts import (
     told_version,
     told_window,
 )
-from minicheck_eval.backends.openai_forms import FORMATS, Completion, Dialect, is_cut, response_format
-from minicheck_eval.backends.server_backend import Messages, ServerBackend
-from minicheck_eval.backends.server_facts import ServerFacts
-from minicheck_eval.backends.server_http import Refused, Transport
-from minicheck_eval.backends.server_key import key_for
-from minicheck_eval.backends.server_options import Address, ServerOptions
+from minicheck_eval.backends.servers.openai_forms import FORMATS, Completion, Dialect, is_cut, response_format
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 

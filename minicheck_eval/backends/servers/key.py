@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from minicheck_eval.backends.server_http import is_this_machine
+from minicheck_eval.backends.servers.http import is_this_machine
 from minicheck_eval.errors import BadInput
 
 __all__ = ["key_for"]

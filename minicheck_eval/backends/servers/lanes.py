@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
-from minicheck_eval.backends.server_climb import Climb
+from minicheck_eval.backends.servers.climb import Climb
 from minicheck_eval.errors import BackendError
 
 __all__ = ["Lanes"]

@@ -11,10 +11,10 @@ from contextlib import closing
 import pytest
 from pydantic import BaseModel
 
-from minicheck_eval.backends.server_backend import ServerBackend, messages_of
-from minicheck_eval.backends.server_facts import ServerFacts
-from minicheck_eval.backends.server_http import Refused, Transport
-from minicheck_eval.backends.server_options import ServerOptions
+from minicheck_eval.backends.servers.backend import ServerBackend, messages_of
+from minicheck_eval.backends.servers.facts import ServerFacts
+from minicheck_eval.backends.servers.http import Refused, Transport
+from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.errors import BackendError, IntegrityError
 from minicheck_eval.scoring import (
     Failure,
@@ -232,10 +232,10 @@ def test_no_control_token_hides_in_a_seam():
 
 PROGRAM = """
     import sys
-    from minicheck_eval.backends.server_backend import ServerBackend
-    from minicheck_eval.backends.server_facts import ServerFacts
-    from minicheck_eval.backends.server_http import Transport
-    from minicheck_eval.backends.server_options import ServerOptions
+    from minicheck_eval.backends.servers.backend import ServerBackend
+    from minicheck_eval.backends.servers.facts import ServerFacts
+    from minicheck_eval.backends.servers.http import Transport
+    from minicheck_eval.backends.servers.options import ServerOptions
     from minicheck_eval.scoring import PromptTemplate
 
     class Small(ServerBackend):

@@ -1,6 +1,6 @@
 import pytest
 
-from minicheck_eval.backends.server_climb import Climb
+from minicheck_eval.backends.servers.climb import Climb
 
 
 def drive(climb, per_s, *, requests=2000, overloads=lambda lanes, ended: 0, full=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from minicheck_eval.backends.too_long import tells_of_length
+from minicheck_eval.backends.servers.too_long import tells_of_length
 from minicheck_eval.errors import BackendError
 
 __all__ = ["MOST_WAIT_S", "AskAgain", "Refused", "read_value"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicheck_eval.backends.first_token import score_from
+from minicheck_eval.backends.servers.first_token import score_from
 from minicheck_eval.scoring import Score
 
 YES, NO = frozenset({"yes", "ja"}), frozenset({"no"})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from minicheck_eval.backends.server_key import key_for
+from minicheck_eval.backends.servers.key import key_for
 from minicheck_eval.errors import BadInput
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
-from minicheck_eval.backends.server_answers import MOST_WAIT_S, AskAgain, Refused, read_value
+from minicheck_eval.backends.servers.answers import MOST_WAIT_S, AskAgain, Refused, read_value
 from minicheck_eval.errors import BackendError, BadInput
 
 __all__ = ["BACK_OFF", "Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicheck_eval.backends.server_estimate import estimate_tokens
+from minicheck_eval.backends.servers.estimate import estimate_tokens
 
 ENGLISH = "The shop opens at nine, and the ferry to the island leaves from pier four at 10:30."
 

@@ -4,9 +4,9 @@ import hashlib
 
 import pytest
 
-from minicheck_eval.backends.ollama_catalogue import Catalogue
-from minicheck_eval.backends.ollama_facts import read_model
-from minicheck_eval.backends.server_http import Transport
+from minicheck_eval.backends.servers.http import Transport
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue
+from minicheck_eval.backends.servers.ollama_facts import read_model
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable
 from minicheck_eval.testing import FakeModel, FakeOllama
 from minicheck_eval.testing.server import Answered

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition
 
-from minicheck_eval.backends.ollama_catalogue import Catalogue
-from minicheck_eval.backends.ollama_facts import OpenedModel
-from minicheck_eval.backends.ollama_window import TooLong, next_step, step_for
-from minicheck_eval.backends.server_http import Refused, Transport, Unanswered
+from minicheck_eval.backends.servers.http import Refused, Transport, Unanswered
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue
+from minicheck_eval.backends.servers.ollama_facts import OpenedModel
+from minicheck_eval.backends.servers.ollama_window import TooLong, next_step, step_for
 from minicheck_eval.errors import BackendError, IntegrityError
 from minicheck_eval.scoring import Failure
 

@@ -11,7 +11,7 @@ import httpx
 from pydantic import ValidationError
 from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-from minicheck_eval.backends.server_http import BACK_OFF, is_this_machine
+from minicheck_eval.backends.servers.http import BACK_OFF, is_this_machine
 from minicheck_eval.errors import BackendError, BadInput, ModelUnavailable
 
 if TYPE_CHECKING:

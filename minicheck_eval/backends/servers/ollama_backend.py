@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from minicheck_eval.backends.first_token import score_from
-from minicheck_eval.backends.ollama_catalogue import Catalogue
-from minicheck_eval.backends.ollama_facts import OpenedModel, read_model, read_version
-from minicheck_eval.backends.ollama_loading import KEEP_ALIVE, Loading, changed
-from minicheck_eval.backends.ollama_window import TooLong, looks_cut, read_too_long
-from minicheck_eval.backends.server_backend import Messages, ServerBackend
-from minicheck_eval.backends.server_http import Refused, Transport
-from minicheck_eval.backends.server_key import key_for
-from minicheck_eval.backends.server_options import Address, ServerOptions, checked_url
+from minicheck_eval.backends.servers.backend import Messages, ServerBackend
+from minicheck_eval.backends.servers.first_token import score_from
+from minicheck_eval.backends.servers.http import Refused, Transport
+from minicheck_eval.backends.servers.key import key_for
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue
+from minicheck_eval.backends.servers.ollama_facts import OpenedModel, read_model, read_version
+from minicheck_eval.backends.servers.ollama_loading import KEEP_ALIVE, Loading, changed
+from minicheck_eval.backends.servers.ollama_window import TooLong, looks_cut, read_too_long
+from minicheck_eval.backends.servers.options import Address, ServerOptions, checked_url
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 

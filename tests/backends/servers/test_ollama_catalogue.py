@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from minicheck_eval.backends.ollama_catalogue import Catalogue, Loaded, full_name
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue, Loaded, full_name
 from minicheck_eval.errors import BackendError, ModelUnavailable
 from minicheck_eval.testing import FakeModel, FakeOllama
 from minicheck_eval.testing.server import Answered
@@ -143,7 +143,7 @@ def test_proxies_of_the_environment_do_not_come_between(catalogue, monkeypatch):
 def test_a_proxy_that_the_client_cannot_use_is_told(tmp_path):
     """Ollama's client cannot even be imported with a proxy of another kind: the hint names the variables."""
     program = (
-        "from minicheck_eval.backends.ollama_catalogue import Catalogue\n"
+        "from minicheck_eval.backends.servers.ollama_catalogue import Catalogue\n"
         "from minicheck_eval.errors import BadInput\n"
         "try: Catalogue('http://127.0.0.1:1', timeout_s=1)\n"
         "except BadInput as error: print(error, error.hint)\n"

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from minicheck_eval.backends.ollama_catalogue import Catalogue, full_name
-from minicheck_eval.backends.ollama_window import Era
-from minicheck_eval.backends.server_facts import ServerFacts
-from minicheck_eval.backends.server_http import Transport
+from minicheck_eval.backends.servers.facts import ServerFacts
+from minicheck_eval.backends.servers.http import Transport
+from minicheck_eval.backends.servers.ollama_catalogue import Catalogue, full_name
+from minicheck_eval.backends.servers.ollama_window import Era
 from minicheck_eval.border import explain
 from minicheck_eval.errors import BackendError, BadInput
 

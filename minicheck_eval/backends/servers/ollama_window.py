@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from minicheck_eval.backends.too_long import tells_of_length
+from minicheck_eval.backends.servers.too_long import tells_of_length
 
 __all__ = ["Era", "TooLong", "looks_cut", "next_step", "read_too_long", "step_for", "steps"]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minicheck_eval.backends import server_lanes
-from minicheck_eval.backends.server_lanes import Lanes
+from minicheck_eval.backends.servers import lanes as server_lanes
+from minicheck_eval.backends.servers.lanes import Lanes
 from minicheck_eval.errors import BackendError
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minicheck_eval.backends.neutral import neutralised
+from minicheck_eval.backends.servers.neutral import neutralised
 
 CONTROL = [
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "<|END_OF_TURN_TOKEN|>",

@@ -9,8 +9,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from minicheck_eval.backends import server_http
-from minicheck_eval.backends.server_http import Refused, Transport, Unanswered, is_this_machine
+from minicheck_eval.backends.servers import http as server_http
+from minicheck_eval.backends.servers.http import Refused, Transport, Unanswered, is_this_machine
 from minicheck_eval.errors import BadInput
 
 KEY = "sk-very-secret-0123456789"
