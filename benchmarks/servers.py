@@ -48,10 +48,14 @@ class Server(NamedTuple):
     """Tell how many tokens of prompts it computed so far."""
 
 
+def fake_server(kind: str, **settings: Any) -> FakeServer:
+    """Make a fake server that says yes."""
+    return (FakeOllama if kind == "ollama" else FakeOpenAI)(lambda _: 0.9, **settings)
+
+
 def serve(kind: str, settings: dict[str, Any], pipe: Any) -> None:
     """Run a fake server until the other end of the pipe says so."""
-    fake: FakeServer = (FakeOllama if kind == "ollama" else FakeOpenAI)(lambda _: 0.9, **settings)
-    with fake:
+    with fake_server(kind, **settings) as fake:
         pipe.send(fake.url)
         while pipe.recv():
             pipe.send(fake.computed_tokens)
@@ -99,9 +103,10 @@ def build_prompts(options: argparse.Namespace) -> list[Prompt]:
     return [TEMPLATE.fill(*row) for row in rows]
 
 
-def ideal_seconds(prompts: Sequence[Prompt], options: argparse.Namespace) -> float:
+def ideal_seconds(kind: str, prompts: Sequence[Prompt], options: argparse.Namespace) -> float:
     """Return the time in which slots that are never idle compute every shared token once."""
-    texts = sorted(f"{prompt.system}{prompt.text}" for prompt in prompts)
+    fake = fake_server(kind)
+    texts = sorted(fake.written(chat_of(prompt)) for prompt in prompts)
     shared = sum(shared_length(*pair) for pair in pairwise(texts))
     tokens = (sum(map(len, texts)) - shared) / BYTES_A_TOKEN
     return float((len(prompts) * options.request_ms + tokens * options.token_ms) / 1000 / options.slots)
@@ -115,10 +120,14 @@ def loop(kind: str, url: str, prompts: Sequence[Prompt]) -> float:
     with httpx.Client(trust_env=False, timeout=60) as client:
         began = time.perf_counter()
         for prompt in prompts:
-            messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.text}]
-            body = {"model": model_of(kind), "messages": messages, **told, **few}
+            body = {"model": model_of(kind), "messages": chat_of(prompt), **told, **few}
             client.post(url + path, json=body).raise_for_status()
         return time.perf_counter() - began
+
+
+def chat_of(prompt: Prompt) -> list[dict[str, str]]:
+    """Return the messages of a prompt."""
+    return [{"role": "system", "content": prompt.system or ""}, {"role": "user", "content": prompt.text}]
 
 
 def model_of(kind: str) -> str:
@@ -163,7 +172,7 @@ def measure(kind: str, prompts: Sequence[Prompt], options: argparse.Namespace) -
         for _ in range(options.repeats):
             for way in WAYS:
                 runs[way].append(once(kind, way, fake, prompts, options))
-    ideal = ideal_seconds(prompts, options)
+    ideal = ideal_seconds(kind, prompts, options)
     ways = {}
     for way, measured in runs.items():
         seconds = statistics.median(run["seconds"] for run in measured)
@@ -182,7 +191,7 @@ def main() -> None:
     parser.add_argument("--server", choices=["ollama", "openai", "all"], default="all")
     parser.add_argument("--slots", type=int, default=4, help="requests that the server computes at once")
     parser.add_argument("--request-ms", type=float, default=20.0)
-    parser.add_argument("--token-ms", type=float, default=0.1)
+    parser.add_argument("--token-ms", type=float, default=0.5)
     parser.add_argument("--documents", type=int, default=100)
     parser.add_argument("--claims", type=int, default=8, help="of each document")
     parser.add_argument("--words", type=int, default=200, help="of a document")

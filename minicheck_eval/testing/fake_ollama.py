@@ -10,7 +10,7 @@ from typing import Any
 
 from minicheck_eval.testing.faults import Faults
 from minicheck_eval.testing.ollama_era import Era, TooLong
-from minicheck_eval.testing.ollama_texts import FakeModel, Question, describe, entry, question_of, with_tag
+from minicheck_eval.testing.ollama_texts import FakeModel, Question, chatml, describe, entry, question_of, with_tag
 from minicheck_eval.testing.server import Answered, Asked, FakeServer
 from minicheck_eval.testing.slots import Slots
 from minicheck_eval.testing.speech import MOST_CANDIDATES, PROSE, Answer, Answering, Spoken, speak
@@ -81,6 +81,10 @@ class FakeOllama(FakeServer):
         name = with_tag(model)
         self.models[name] = replace(self.models[name], digest=digest)
         self._loaded.pop(name, None)
+
+    def written(self, messages: list[dict[str, str]]) -> str:
+        """Write out a chat as the model is given it."""
+        return chatml(messages)
 
     def close_slots(self) -> None:
         """Wake whatever waits for its turn."""

@@ -63,6 +63,10 @@ class FakeOpenAI(FakeServer):
         """Return how many tokens of prompts were computed so far, those that a slot remembered not among them."""
         return self.slots.computed_tokens
 
+    def written(self, messages: list[dict[str, str]]) -> str:
+        """Write out a chat as the model is given it."""
+        return "".join(f"<|{message['role']}|>{message['content']}" for message in messages)
+
     def close_slots(self) -> None:
         """Wake whatever waits for its turn."""
         self.slots.wake()
@@ -105,7 +109,7 @@ class FakeOpenAI(FakeServer):
         return None
 
     def _complete(self, asked: Asked) -> Answered:
-        prompt = "".join(f"<|{one['role']}|>{one['content']}" for one in asked.body["messages"])
+        prompt = self.written(asked.body["messages"])
         return self.with_fault(prompt, lambda fault: self._infer(asked, prompt, fault))
 
     def _infer(self, asked: Asked, prompt: str, fault: str | None) -> Answered:

@@ -8,7 +8,7 @@ from typing import Any
 
 from minicheck_eval.identity import digest as sha256
 
-__all__ = ["FakeModel", "Question", "describe", "entry", "question_of", "with_tag"]
+__all__ = ["FakeModel", "Question", "chatml", "describe", "entry", "question_of", "with_tag"]
 
 CHATML = "{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n{{ end }}<|im_start|>assistant\n"
 
@@ -81,15 +81,16 @@ def question_of(path: str, body: dict[str, Any], model: FakeModel) -> Question:
             return Question(text, text, lambda said: {"response": said})
         system = body.get("system") or model.system  # an empty one does not blank the model's own
         messages = [{"role": "system", "content": system}] if system else []
-        return Question(_chatml([*messages, {"role": "user", "content": text}]), text, lambda said: {"response": said})
+        return Question(chatml([*messages, {"role": "user", "content": text}]), text, lambda said: {"response": said})
     messages = list(body.get("messages", []))
     text = messages[-1]["content"] if messages else ""
     if model.system and messages and messages[0]["role"] != "system":
         messages.insert(0, {"role": "system", "content": model.system})
-    return Question(_chatml(messages), text, lambda said: {"message": {"role": "assistant", "content": said}})
+    return Question(chatml(messages), text, lambda said: {"message": {"role": "assistant", "content": said}})
 
 
-def _chatml(messages: list[dict[str, str]]) -> str:
+def chatml(messages: list[dict[str, str]]) -> str:
+    """Write out a chat, with the beginning of the reply."""
     turns = (f"<|im_start|>{message['role']}\n{message['content']}<|im_end|>\n" for message in messages)
     return "".join(turns) + "<|im_start|>assistant\n"
 

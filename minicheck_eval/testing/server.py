@@ -86,6 +86,10 @@ class FakeServer(ABC):
     def url(self) -> str:
         """Return the address to give to a client."""
 
+    @abstractmethod
+    def written(self, messages: list[dict[str, str]]) -> str:
+        """Write out a chat as the model is given it."""
+
     @property
     @abstractmethod
     def computed_tokens(self) -> int:
