@@ -8,8 +8,13 @@ import socket
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from minicheck_eval.errors import ModelUnavailable
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 
 @pytest.fixture(scope="session")

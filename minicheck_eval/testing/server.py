@@ -47,9 +47,14 @@ class Answered:
     """How it arrives: `whole`, or as one of the faults `reset`, `hang`, `half_json` and `torn_body`."""
 
     @classmethod
-    def of(cls, value: Any, status: int = 200) -> Self:
+    def of(cls, value: Any, status: int = 200, *, wire: str = "whole") -> Self:
         """Answer with a JSON value."""
-        return cls(json.dumps(value).encode(), status)
+        return cls(json.dumps(value).encode(), status, wire=wire)
+
+    @property
+    def value(self) -> Any:
+        """Return the JSON value of the body."""
+        return json.loads(self.body)
 
     @classmethod
     def lines(cls, values: Iterable[Any]) -> Self:

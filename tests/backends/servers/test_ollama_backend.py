@@ -178,7 +178,7 @@ def test_a_server_without_the_memory_says_so(open_on):
     def small(asked, answered):
         wants = asked.body.get("options", {}).get("num_ctx", 0)
         message = "model requires more system memory (9.0 GiB) than is available (4.0 GiB)"
-        return Answered({"error": message}, 500) if wants > 4096 else answered
+        return Answered.of({"error": message}, 500) if wants > 4096 else answered
 
     with Changed(small) as server:
         backend = open_on(server)
@@ -196,7 +196,7 @@ def test_a_server_that_takes_less_room_than_asked_is_found_out(open_on):
 
     def modest(asked, answered):
         if asked.path == "/api/ps":
-            return Answered({"models": [{**m, "context_length": 1024} for m in answered.value["models"]]})
+            return Answered.of({"models": [{**m, "context_length": 1024} for m in answered.value["models"]]})
         return answered
 
     with Changed(modest) as server, pytest.raises(BackendError, match="room for 2,048 tokens: it took 1,024"):
@@ -208,7 +208,7 @@ def test_a_server_that_loads_another_model_is_found_out(open_on):
 
     def other(asked, answered):
         if asked.path == "/api/ps":
-            return Answered({"models": [{**m, "digest": "ee" * 32} for m in answered.value["models"]]})
+            return Answered.of({"models": [{**m, "digest": "ee" * 32} for m in answered.value["models"]]})
         return answered
 
     with Changed(other) as server, pytest.raises(IntegrityError, match="is eeeeeeeeeeee now"):
@@ -219,7 +219,7 @@ def test_a_server_that_loads_nothing_is_found_out(open_on):
     """A model that is not shown as loaded after loading is an error and not a guess."""
 
     def empty(asked, answered):
-        return Answered({"models": []}) if asked.path == "/api/ps" else answered
+        return Answered.of({"models": []}) if asked.path == "/api/ps" else answered
 
     with Changed(empty) as server, pytest.raises(BackendError, match="does not show"):
         open_on(server)
@@ -278,7 +278,7 @@ def test_a_reply_without_an_end_is_a_failure(open_on, end):
 
     def unfinished(asked, answered):
         value = {name: value for name, value in answered.value.items() if name != "done"}
-        return Answered({**value, **end}) if asked.path == "/api/chat" else answered
+        return Answered.of({**value, **end}) if asked.path == "/api/chat" else answered
 
     with Changed(unfinished) as server:
         [failure] = open_on(server).score([prompt("The bus.")])
@@ -290,7 +290,7 @@ def test_other_refusals_fail_alone(open_on):
 
     def refusing(asked, answered):
         refused = asked.path == "/api/chat" and "bus" in asked.body["messages"][-1]["content"]
-        return Answered({"error": "no buses please"}, 400) if refused else answered
+        return Answered.of({"error": "no buses please"}, 400) if refused else answered
 
     with Changed(refusing) as server:
         failure, score = open_on(server).score([prompt("The bus."), prompt("The train.")])
@@ -349,7 +349,7 @@ def test_cached_tokens_are_not_computed(open_on):
 
     def telling(asked, answered):
         more = {"prompt_eval_cached_count": 10} if asked.path == "/api/chat" else {}
-        return Answered({**answered.value, **more})
+        return Answered.of({**answered.value, **more})
 
     with Changed(telling) as server:
         backend = open_on(server)

@@ -87,11 +87,15 @@ def test_what_is_loaded_is_told_with_its_room(catalogue):
 
 def test_failures_that_pass_are_repeated(catalogue):
     """A busy server, a half-written list and a reset connection are asked again, and a refusal is not."""
-    failures = (Answered({"error": "busy"}, 503), Answered({"models": []}, wire="half_json"), Answered(wire="reset"))
+    failures = (
+        Answered.of({"error": "busy"}, 503),
+        Answered.of({"models": []}, wire="half_json"),
+        Answered(wire="reset"),
+    )
     with Moody(*failures, models={"m": FakeModel(digest=HEX)}) as server:
         assert catalogue(server).digest("m") == HEX
         assert 4 == len(server.requests)
-    with Moody(Answered({"error": "no"}, 401), Answered({"error": "no"}, 401)) as server:
+    with Moody(Answered.of({"error": "no"}, 401), Answered.of({"error": "no"}, 401)) as server:
         with pytest.raises(BackendError, match="said 401") as caught:
             catalogue(server).digest("m")
         assert "--api-key-env" in caught.value.hint
@@ -100,9 +104,9 @@ def test_failures_that_pass_are_repeated(catalogue):
 
 def test_failures_that_stay_end_in_words(catalogue):
     """A server that stays busy, one that is none of Ollama's, and no server at all are told apart."""
-    with Moody(*[Answered({"error": "busy"}, 503)] * 9) as server, pytest.raises(BackendError, match=r"503: .*busy"):
+    with Moody(*[Answered.of({"error": "busy"}, 503)] * 9) as server, pytest.raises(BackendError, match=r"503: .*busy"):
         catalogue(server).digest("m")
-    with Moody(*[Answered(["a list"])] * 9) as server, pytest.raises(BackendError, match="does not speak as Ollama"):
+    with Moody(*[Answered.of(["a list"])] * 9) as server, pytest.raises(BackendError, match="does not speak as Ollama"):
         catalogue(server).digest("m")
     with Moody(*[Answered(wire="reset")] * 9) as server, pytest.raises(BackendError, match="no answer from"):
         catalogue(server).digest("m")
@@ -124,7 +128,7 @@ def test_only_the_key_that_was_meant_is_sent(catalogue, monkeypatch):
 
 def test_redirects_are_not_followed(catalogue):
     """A server that sends one elsewhere is an error: keys and texts are for one server."""
-    with Moody(Answered({}, 302)) as server:
+    with Moody(Answered.of({}, 302)) as server:
         with pytest.raises(BackendError, match="said 302"):
             catalogue(server, api_key="ours").digest("bespoke-minicheck")
         assert 1 == len(server.requests)

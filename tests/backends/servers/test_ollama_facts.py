@@ -22,7 +22,7 @@ class Telling(FakeOllama):
 
     def respond(self, asked):
         answered = super().respond(asked)
-        return Answered(self.change(answered.value)) if asked.path == self.path else answered
+        return Answered.of(self.change(answered.value)) if asked.path == self.path else answered
 
 
 def read(server, model="bespoke-minicheck", window_tokens=None):
