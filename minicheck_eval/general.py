@@ -161,20 +161,22 @@ def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
 
 
 def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[ReplyingBackend, ServerFacts]:
-    place = settings.place
+    place, rule = settings.place, settings.task.rule
     if isinstance(place, Path):
         from minicheck_eval.loading import load_chat
 
-        local = load_chat(place, settings.placement, window_tokens=server.window_tokens)
-        return local, ServerFacts(model=settings.model, server=local.name, window_tokens=local.window_tokens)
+        local = load_chat(place, settings.placement, window_tokens=server.window_tokens, rule=rule)
+        frame = {"chat frame": local.frame.digest}
+        facts = ServerFacts(model=settings.model, digests=frame, server=local.name, window_tokens=local.window_tokens)
+        return local, facts
     if place.kind == "ollama":
         from minicheck_eval.backends.servers.ollama_backend import open_ollama
 
-        ollama = open_ollama(place, server)
+        ollama = open_ollama(place, server, rule)
         return ollama, ollama.facts
     from minicheck_eval.backends.servers.openai_backend import open_openai
 
-    openai = open_openai(place, server)
+    openai = open_openai(place, server, rule)
     return openai, openai.facts
 
 

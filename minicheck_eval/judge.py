@@ -164,16 +164,14 @@ def open_judge(
 
     What is not given comes from the manifest; weights are fetched on first use.  `dtype` is "float32", "bfloat16",
     "float16" or "auto"; `device` is "cpu", "cuda:1" or "auto"; `max_memory` bounds weights ("0=20GiB,cpu=30GiB");
-    `quantize` is "8bit" or "4bit".  `parity` gives habits of the MiniCheck package: those of now ("reference"), those
-    behind its published numbers ("published"), or some.  With `recheck` scores near the threshold are computed again,
-    alone and in float32, by a second copy of the model.
+    `quantize` is "8bit" or "4bit".  `parity` gives habits of the MiniCheck package: those of now ("reference"), or
+    behind its published numbers ("published").  `recheck` computes scores near the threshold again, in float32.
 
     A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
-    compares), or "auto".  `server` says how a server is asked.  `fallback` is asked where this judge is not enough.
-
-    Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where a file
-    is not what it should be or the judge does not answer as it should.
+    compares), or "auto".  `server` says how a server is asked; `fallback` is asked where this judge is not enough.
+    Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where it is
+    not the one it should be.
     """
     wanted = Wanted(
         evaluator, threshold, chunk_tokens, claim_aggregation, split_claims, parity, recheck, reading, rule, pass_score

@@ -17,6 +17,7 @@ from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend
 from minicheck_eval.store.tensor_files import check_tensor_files
 from minicheck_eval.store.weights import Weights, ready_weights
+from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["fetch", "load_backend", "load_chat"]
 
@@ -47,11 +48,17 @@ def load_backend(
 
 
 def load_chat(
-    folder: Path, placement: Placement, *, window_tokens: int | None = None, alone: bool = False
+    folder: Path,
+    placement: Placement,
+    *,
+    window_tokens: int | None = None,
+    rule: ReplyRule | None = None,
+    alone: bool = False,
 ) -> FramedBackend:
     """Return a general judge: any causal model of transformers that was trained to chat; it needs no manifest.
 
-    `window_tokens` is the most tokens of one prompt; None: all that the model has positions for.  `alone` scores each
+    `window_tokens` is the most tokens of one prompt; None: all that the model has positions for.  `rule` has the words
+    for yes and no.  `alone` scores each
     prompt in a pass of its own.
     """
     shape = read_shape(folder / "config.json")
@@ -60,7 +67,7 @@ def load_chat(
     _check_vocabulary(tokenizer, shape, folder)
     from minicheck_eval.backends.local_open import open_chat
 
-    return open_chat(folder, tokenizer, placement, window_tokens=window_tokens, alone=alone)
+    return open_chat(folder, tokenizer, placement, window_tokens=window_tokens, rule=rule, alone=alone)
 
 
 def check_prompt(manifest: Manifest, tokenizer: PromptTokenizer, chunk_tokens: int) -> None:

@@ -19,6 +19,7 @@ from minicheck_eval.errors import BadInput
 from minicheck_eval.manifest import Manifest
 from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend, Prompt, Segment
+from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["open_chat", "open_local"]
 
@@ -56,14 +57,21 @@ def open_local(
 
 
 def open_chat(
-    folder: Path, tokenizer: PromptTokenizer, placement: Placement, *, window_tokens: int | None, alone: bool = False
+    folder: Path,
+    tokenizer: PromptTokenizer,
+    placement: Placement,
+    *,
+    window_tokens: int | None,
+    rule: ReplyRule | None = None,
+    alone: bool = False,
 ) -> FramedBackend:
     """Load any causal model in `folder`, and ask it through its chat template; what can be wrong is found before.
 
-    An answer is every token that reads "yes" or "no", in any case, with white space around it or without.
+    An answer is every token that reads as one of the rule's words, in any case, with white space around it or without.
     """
     frame = read_frame(folder)
-    yes, no = (tokenizer.ids_of_word(word, spaced=True) for word in ("yes", "no"))
+    words = (rule or ReplyRule()).first_tokens
+    yes, no = ([i for word in sorted(one) for i in tokenizer.ids_of_word(word, spaced=True)] for one in words)
     window_tokens = window_of(folder, asked=window_tokens)
     said = window_tokens - _frame_tokens(frame, tokenizer)
     if said <= 0:

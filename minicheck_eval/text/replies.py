@@ -63,6 +63,11 @@ class ReplyRule:
             raise BadInput('the strict comparison knows "yes" alone', hint="leave out the words or strict")
 
     @property
+    def first_tokens(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return what a first token must read to be a yes, and to be a no, in lower case."""
+        return frozenset(map(str.casefold, self.yes)), frozenset(map(str.casefold, self.no))
+
+    @property
     def digest(self) -> str:
         """Return the SHA-256 of the rule, in hexadecimal."""
         return digest([list(self.yes), list(self.no), self.strict])

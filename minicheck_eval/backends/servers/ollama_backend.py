@@ -26,11 +26,9 @@ from minicheck_eval.backends.servers.ollama_window import TooLong, looks_cut, re
 from minicheck_eval.backends.servers.options import Address, ServerOptions, checked_url
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
+from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["OllamaBackend", "open_ollama"]
-
-YES = ("yes",)
-NO = ("no",)
 
 MOST_CANDIDATES = 20
 """First tokens with their probabilities: as many as the server gives."""
@@ -71,8 +69,17 @@ class _Chat(BaseModel):
 class OllamaBackend(ServerBackend):
     """A model on an Ollama server."""
 
-    def __init__(self, transport: Transport, catalogue: Catalogue, opened: OpenedModel, options: ServerOptions) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        catalogue: Catalogue,
+        opened: OpenedModel,
+        options: ServerOptions,
+        *,
+        rule: ReplyRule | None = None,
+    ) -> None:
         super().__init__(transport, opened.facts, options)
+        self._words = (rule or ReplyRule()).first_tokens
         self._catalogue = catalogue
         self._opened = opened
         self._loading = Loading(transport, catalogue, opened)
@@ -111,7 +118,7 @@ class OllamaBackend(ServerBackend):
             return Failure("backend", f"the server gave no probabilities with {chat.message.content[:40]!r}")
         first = chat.logprobs[0]
         candidates = first.top_logprobs or [first]
-        return score_from([(one.token, one.logprob) for one in candidates], YES, NO)
+        return score_from([(one.token, one.logprob) for one in candidates], *self._words)
 
     def _reply_one(self, messages: Messages, schema: Mapping[str, Any] | None, most_tokens: int) -> Reply | Failure:
         chat = self._ask(messages, most_tokens, {"format": dict(schema)} if schema is not None else {})
@@ -186,8 +193,8 @@ class OllamaBackend(ServerBackend):
         return _Chat.model_validate(answer.value)
 
 
-def open_ollama(address: Address, options: ServerOptions) -> OllamaBackend:
-    """Find a model on an Ollama server and load it."""
+def open_ollama(address: Address, options: ServerOptions, rule: ReplyRule | None = None) -> OllamaBackend:
+    """Find a model on an Ollama server and load it; `rule` has the words for yes and no."""
     url = address.url or options.url or usual_url(os.environ.get("OLLAMA_HOST", ""))
     key = key_for(url, options.api_key_env, "OLLAMA_API_KEY")
     with ExitStack() as opened:
@@ -196,7 +203,7 @@ def open_ollama(address: Address, options: ServerOptions) -> OllamaBackend:
         catalogue = Catalogue(url, timeout_s=options.timeout_s, api_key=key)
         opened.callback(catalogue.close)
         model = read_model(catalogue, transport, address.model, options.window_tokens)
-        backend = OllamaBackend(transport, catalogue, model, options).start()
+        backend = OllamaBackend(transport, catalogue, model, options, rule=rule).start()
         opened.pop_all()
     return backend
 

@@ -23,6 +23,7 @@ from minicheck_eval.backends.servers.openai_forms import FORMATS, Completion, Di
 from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
+from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["OpenAIBackend", "open_openai"]
 
@@ -48,11 +49,11 @@ class OpenAIBackend(ServerBackend):
         options: ServerOptions,
         *,
         dialect: Dialect,
-        words: tuple[frozenset[str], frozenset[str]] = (frozenset({"yes"}), frozenset({"no"})),
+        rule: ReplyRule | None = None,
     ) -> None:
         super().__init__(transport, facts, options)
         self._dialect = dialect
-        self._words = words
+        self._words = (rule or ReplyRule()).first_tokens
         self._format = 0
         self._other_model = ""
 
@@ -115,8 +116,8 @@ class OpenAIBackend(ServerBackend):
             raise _changed(self.facts.model, "the server lists another model under its name")
 
 
-def open_openai(address: Address, options: ServerOptions) -> OpenAIBackend:
-    """Look what the server has and understands, ask it one question, and return the backend."""
+def open_openai(address: Address, options: ServerOptions, rule: ReplyRule | None = None) -> OpenAIBackend:
+    """Look what the server has and understands, ask it one question, and return the backend; `rule` has the words."""
     if address.url is None:
         raise BadInput(f"the model {address.model!r} has no server", hint="write openai:http://HOST:PORT/v1#MODEL")
     key = key_for(address.url, options.api_key_env, "OPENAI_API_KEY")
@@ -134,7 +135,7 @@ def open_openai(address: Address, options: ServerOptions) -> OpenAIBackend:
         raise
     finally:
         root.close()
-    return OpenAIBackend(transport, facts, options, dialect=dialect)
+    return OpenAIBackend(transport, facts, options, dialect=dialect, rule=rule)
 
 
 def find_dialect(transport: Transport, model: str) -> tuple[Dialect, Completion]:
