@@ -14,11 +14,14 @@ __all__ = ["BEST", "SCHEMA", "WORST", "Rating", "read_rating"]
 
 WORST, BEST = 1, 5
 
+LONGEST_REASON = 600
+"""Characters: a small model held to a schema may go on until its reply is cut off."""
+
 # Written out, and with an enum: not every server knows the bounds of a number.
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "reason": {"type": "string"},
+        "reason": {"type": "string", "maxLength": LONGEST_REASON},
         "score": {"type": "integer", "enum": list(range(WORST, BEST + 1))},
     },
     "required": ["reason", "score"],

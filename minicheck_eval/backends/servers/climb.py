@@ -19,7 +19,7 @@ WINDOW = 4
 HOPELESS = 0.9
 """With less than this share of the throughput before, half a window is enough to see it."""
 
-FIRST_REST = 16
+FIRST_REST = 32
 """Windows until more lanes are tried again."""
 
 
