@@ -104,7 +104,12 @@ def choose_fallback(
         raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(FALLBACK_ON)}")
     if not 0 <= fallback.band <= 1:
         raise BadInput(f"fallback band {fallback.band} is not in [0, 1]", hint="it is a distance of probabilities")
-    same = Wanted(evaluator=wanted.evaluator, split_claims=wanted.split_claims)
+    same = Wanted(
+        evaluator=wanted.evaluator,
+        split_claims=wanted.split_claims,
+        claim_aggregation=wanted.claim_aggregation,
+        pass_score=wanted.pass_score,
+    )
     second = choose(fallback.judge, same, Placement())
     if second.identity.judge == first.identity.judge:
         raise BadInput(f"{fallback.judge} would fall back on itself", hint="choose another fallback")

@@ -7,8 +7,9 @@
     │   └── RunMismatch           a run directory holds another run than the one asked for
     └── CouldNotJudge             exit 3: there is no answer
         ├── ModelUnavailable      the weights are not on this machine and could not be fetched
-        ├── IntegrityError        a file is not the one that was pinned
+        ├── IntegrityError        a file or a model is not the one that it should be
         └── BackendError          the model or its server failed
+            └── GivenUp           it gives no answers any more: what asks it stops, and can go on later
 
 A failing gate is a result and not an error; an error means that there is no answer.
 """
@@ -20,6 +21,7 @@ __all__ = [
     "BadInput",
     "CasesError",
     "CouldNotJudge",
+    "GivenUp",
     "IntegrityError",
     "ManifestError",
     "MinicheckError",
@@ -66,10 +68,16 @@ class ModelUnavailable(CouldNotJudge):
 
 
 class IntegrityError(CouldNotJudge):
-    """A file is not the one that was pinned."""
+    """A file is not the one that was pinned, or a model on a server not the one that was opened."""
 
 
 class BackendError(CouldNotJudge):
     """The model or its server failed."""
 
     retryable = True
+
+
+class GivenUp(BackendError):
+    """A server gives no answers any more: whatever asks it stops, and can go on later."""
+
+    retryable = False

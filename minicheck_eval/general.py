@@ -47,6 +47,7 @@ class Opened(NamedTuple):
     identity: JudgeIdentity
     evaluator: Evaluator
     backend: Backend
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,12 @@ class Task:
             raise BadInput(f"threshold {task.threshold} is not in [0, 1]", hint="support is a probability")
         if task.claim_aggregation not in ("min", "mean"):
             raise BadInput(f"claim aggregation {task.claim_aggregation!r} is not known", hint="choose min or mean")
+        if task.chunk_tokens is not None and task.chunk_tokens < 1:
+            raise BadInput(f"chunk_tokens is {task.chunk_tokens}", hint="give a number above 0")
+        if task.evaluator == "rubric" and task.reading != "auto":
+            raise BadInput("a rubric is read as JSON, not as yes or no", hint="leave the reading away")
+        if given.get("pass_score") is not None and task.evaluator != "rubric":
+            raise BadInput(f"pass_score is given for {task.evaluator}", hint="only a rubric has scores to pass")
         if not 1 <= task.pass_score <= 5:  # noqa: PLR2004 - the scale of the rubric
             raise BadInput(f"pass score {task.pass_score} is not in 1 to 5", hint="the rubric's scale has five steps")
         return task
@@ -157,7 +164,7 @@ def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
         reading=reading or known.reading,
         chunk_tokens=evaluator.chunk_tokens if isinstance(evaluator, FactCheckingEvaluator) else None,
     )
-    return Opened(identity, evaluator, reader)
+    return Opened(identity, evaluator, reader, facts.notes)
 
 
 def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[ReplyingBackend, ServerFacts]:
@@ -185,9 +192,12 @@ def _reader(settings: GeneralSettings, backend: ReplyingBackend, facts: ServerFa
     name, task = settings.name, settings.task
     if task.evaluator == "rubric":
         return backend, ""
-    questions = probes(FACT_CHECKING)[:2]
+    template = task.template(settings.model)
+    questions = probes(template if isinstance(template, PromptTemplate) else FACT_CHECKING)[:2]
     if task.reading in ("auto", "first-token"):
-        clear = facts.logprobs and _unclear(backend.score(questions), task.least_mass, name) is None
+        # A failure here may be a server that has no probabilities after all; if it is worse, words show it.
+        found = backend.score(questions) if facts.logprobs else []
+        clear = bool(found) and all(isinstance(one, Score) and one.mass >= task.least_mass for one in found)
         if clear or task.reading == "first-token":
             if not facts.logprobs:
                 raise BadInput(f"{name} gives no log-probabilities", hint="choose another reading: words")

@@ -39,7 +39,7 @@ class JudgeIdentity:
     model: str
     revision: str
     digests: Mapping[str, str] = field(default_factory=dict)
-    """File name → SHA-256 of the weights, adapters and tokenizer."""
+    """Name of a file, or of a part of a model on a server → SHA-256 of it."""
     backend: str
     dtype: str
     quantization: str = ""
@@ -68,6 +68,11 @@ class JudgeIdentity:
     """How its answer is read: from the probabilities of its first token, or from its words."""
     fallback: Mapping[str, Any] | None = None
     """The judge that is asked where this one is not enough: its identity, and when."""
+
+    @property
+    def names_weights(self) -> bool:
+        """Tell whether the identity says which weights answer; before a server is asked it cannot."""
+        return bool(self.digests) and (self.fallback is None or bool(self.fallback["digests"]))
 
     def to_json(self) -> dict[str, Any]:
         """Return the identity as JSON-ready values."""

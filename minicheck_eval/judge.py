@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.servers.options import ServerOptions
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.choosing import Fallback, Wanted, choose, choose_fallback, fallback_json
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput
@@ -49,6 +49,8 @@ class Judge:
     evaluator: Evaluator
     backends: Mapping[str, Backend]
     """Name of a judge → what runs its model; of two where one falls back on the other."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the verdicts should know of the servers."""
 
     def evaluate(self, request: EvaluationRequest) -> EvaluationResponse:
         """Check one answer against its documents."""
@@ -185,8 +187,7 @@ def open_judge(
     if fallback is None or second is None:
         return first
     try:
-        # The address that was given is that of the first judge's server.
-        return _with_fallback(first, _open(second, replace(server, url=None)), fallback)
+        return _with_fallback(first, _open(second, _for_second(settings, server)), fallback)
     except BaseException:
         first.close()
         raise
@@ -212,11 +213,21 @@ def _open(settings: Settings | GeneralSettings, server: ServerOptions) -> Judge:
         identity, checker = open_family(settings)
         return Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
     opened = open_general(settings, server)
-    return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={opened.identity.judge: opened.backend})
+    name = opened.identity.judge
+    notes = tuple(f"{name}: {note}" for note in opened.notes)
+    return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={name: opened.backend}, notes=notes)
+
+
+def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> ServerOptions:
+    """Return how a fallback's server is asked: address, key and window are those of the first judge, if it has one."""
+    if isinstance(first, GeneralSettings) and isinstance(first.place, Address):
+        return replace(server, url=None, api_key_env=None, window_tokens=None)
+    return server
 
 
 def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:
     names = (first.identity.judge, second.identity.judge)
     both = FallbackEvaluator(first.evaluator, second.evaluator, on=fallback.on, band=fallback.band, names=names)
     identity = replace(first.identity, fallback=fallback_json(second.identity, fallback))
-    return Judge(identity=identity, evaluator=both, backends={**first.backends, **second.backends})
+    backends, notes = {**first.backends, **second.backends}, first.notes + second.notes
+    return Judge(identity=identity, evaluator=both, backends=backends, notes=notes)

@@ -163,7 +163,7 @@ class Usage:
     computed_tokens: int = 0
     """Tokens that went through the model: less than asked where prompts share them."""
     reply_tokens: int = 0
-    """Tokens that the model wrote, beyond the one that a score is read from."""
+    """Tokens that the model wrote, about: some servers count the end of a reply, and others its first token."""
     calls: int = 0
     """Requests to a server, those that were repeated too; passes of a local model."""
     seconds: float = 0.0

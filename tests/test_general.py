@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 
 import pytest
 
@@ -11,7 +12,7 @@ from minicheck_eval.contract import Document, EvaluationRequest, Outcome
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.evaluators.yes_no import CriterionEvaluator
 from minicheck_eval.judge import Fallback, identity_without_weights, open_judge
-from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI
+from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI, Faults
 from minicheck_eval.text.replies import ReplyRule
 
 FERRY = Document("The ferry leaves at nine. It takes an hour.", "ferry")
@@ -233,3 +234,114 @@ def test_a_model_that_is_not_there_is_named_with_those_that_are(ollama):
     with pytest.raises(ModelUnavailable) as caught:
         open_judge(f"ollama:{ollama.url}#bespoke-minichek")
     assert "bespoke-minicheck" in f"{caught.value} {caught.value.hint}"
+
+
+def test_a_finished_run_is_not_taken_for_that_of_another_model(ollama, tmp_path, capsys):
+    """The same command on a server whose model was replaced is refused: no old verdict is shown as the new judge's."""
+    (tmp_path / "cases.jsonl").write_text(
+        json.dumps({"id": "1", "documents": [FERRY.text], "answer": "It takes an hour."})
+    )
+    command = ["run", str(tmp_path / "cases.jsonl"), "--judge", f"ollama:{ollama.url}#bespoke-minicheck"]
+    codes = []
+    for digest in (None, None, "f" * 64):
+        if digest:
+            ollama.swap("bespoke-minicheck", digest)
+        with pytest.raises(SystemExit) as ended:
+            main([*command, "--out", str(tmp_path / "out")])
+        codes.append(ended.value.code)
+    assert [0, 0, 2] == codes
+    assert "holds another run" in capsys.readouterr().err
+
+
+def test_a_prompt_that_is_cut_is_no_verdict_in_any_script():
+    """A text without spaces that a server cuts in silence is found out by a second, slightly longer question."""
+    document = "船は九時に出る。" + "乗り場は四番だ。" * 1500
+    server = FakeOpenAI(lambda text: 0.9 if "九時" in text else 0.1, context=2048, faults=Faults(silent_cut=1.0))
+    with server, open_judge(f"openai:{server.url}#judge", evaluator="relevancy", reading="first-token") as judge:
+        response = judge.evaluate(request("九時です。", question="いつ？", documents=(Document(document),)))
+    assert (Outcome.INVALID, "too_long") == (response.outcome, response.metadata["reason"])
+
+
+@pytest.mark.parametrize("key", ["No", "logprob", "token", "1"])
+def test_a_key_that_is_a_common_word_changes_nothing(monkeypatch, key):
+    """What a server answers is read as it is; only what is shown has the key taken out."""
+    monkeypatch.setenv("ODD_KEY", key)
+    options = ServerOptions(api_key_env="ODD_KEY")
+    server = FakeOpenAI(holds_claim, api_key=key)
+    with server, open_judge(f"openai:{server.url}#judge", server=options) as judge:
+        response = judge.evaluate(request("The ferry leaves at ten."))
+    assert ("first-token", pytest.approx(0.1)) == (judge.identity.reading, response.score)
+
+
+def test_a_fallback_is_asked_the_same_and_gets_no_key_of_the_first(monkeypatch):
+    """Both grade by the same bar, and the first server's key is for the first server alone."""
+    monkeypatch.setenv("FIRST_KEY", "sk-first-secret")
+    first = FakeOpenAI(lambda _: "no grade", api_key="sk-first-secret")
+    second = FakeOpenAI(lambda _: json.dumps({"reason": "Good.", "score": 4}))
+    with first, second:
+        with open_judge(
+            f"openai:{first.url}#judge",
+            evaluator="rubric",
+            pass_score=5,
+            server=ServerOptions(api_key_env="FIRST_KEY"),
+            fallback=Fallback(f"openai:{second.url}#judge", ("invalid",)),
+        ) as judge:
+            response = judge.evaluate(request("At nine."))
+        sent = {asked.headers.get("authorization") for asked in second.requests}
+    assert (Outcome.FAIL, 0.8, {None}) == (response.outcome, response.score, sent)
+
+
+def test_a_server_of_a_new_version_without_probabilities_is_read_from_words():
+    """Whoever only speaks Ollama's interface may give none: then there is a hard yes or no, and not no judge."""
+    answer = lambda text: "Yes" if holds_claim(text) > 0.5 else "No"  # noqa: E731
+    server = FakeOllama(answer, faults=Faults(no_logprobs=1.0))
+    with server, open_judge(f"ollama:{server.url}#bespoke-minicheck") as judge:
+        response = judge.evaluate(request("The ferry leaves at nine."))
+    assert ("words", Outcome.PASS) == (judge.identity.reading, response.outcome)
+
+
+def test_a_run_stops_when_its_server_is_gone(tmp_path, capsys, monkeypatch):
+    """A dead server ends the run with what it has, instead of failing every case after long waits."""
+    monkeypatch.setattr("minicheck_eval.backends.servers.http.BACK_OFF", lambda _: 0.0)
+    cases = [{"id": str(i), "documents": [f"{FERRY.text} {i}"], "answer": "It takes an hour."} for i in range(40)]
+    (tmp_path / "cases.jsonl").write_text("".join(json.dumps(case) + "\n" for case in cases))
+    asked = []
+
+    def answer(text):
+        asked.append(text)
+        if len(asked) == 12:
+            threading.Thread(target=server.__exit__, args=(None, None, None)).start()
+        return holds_claim(text)
+
+    server = FakeOllama(answer)
+    server.__enter__()
+    name = f"ollama:{server.url}#bespoke-minicheck"
+    with pytest.raises(SystemExit) as ended:
+        main(
+            ["run", str(tmp_path / "cases.jsonl"), "--judge", name, "--batch-cases", "4", "--out", str(tmp_path / "r")]
+        )
+    assert 3 == ended.value.code
+    assert "error:" in capsys.readouterr().err
+    assert 40 > len((tmp_path / "r/results.jsonl").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ollama:http://[::1#m", "openai:http://host:abc/v1#m", "ollama:http://host:99999#m", "openai:http://a\tb/v1#m"],
+)
+def test_an_address_that_is_none_is_bad_input(no_network, name):
+    """Whatever is wrong with an address is told in words."""
+    with pytest.raises(BadInput, match="no address"):
+        open_judge(name)
+
+
+def test_the_flags_offer_what_there_is():
+    """What the command line lets one choose is what the package knows."""
+    from minicheck_eval.cli.check import check
+    from minicheck_eval.evaluators.fallback import FALLBACK_ON
+    from minicheck_eval.general import EVALUATORS, READINGS
+
+    flags = {option.name: option for option in check.params}
+    assert list(EVALUATORS) == list(flags["evaluator"].type.choices)
+    assert list(READINGS) == list(flags["reading"].type.choices)
+    assert ",".join(FALLBACK_ON) == flags["fallback_on"].default

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from minicheck_eval.backends.local_models import load_encoder
 from minicheck_eval.backends.local_placement import place_of
 from minicheck_eval.backends.local_tokenizer import PromptTokenizer
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.errors import BadInput
+from minicheck_eval.errors import BadInput, ManifestError
 from minicheck_eval.manifest import Manifest
 from minicheck_eval.parity import SAFE, Parity
 from minicheck_eval.scoring import Backend, Prompt, Segment
@@ -71,7 +72,7 @@ def open_chat(
     """
     frame = read_frame(folder)
     words = (rule or ReplyRule()).first_tokens
-    yes, no = ([i for word in sorted(one) for i in tokenizer.ids_of_word(word, spaced=True)] for one in words)
+    yes, no = (_ids(sorted(one), tokenizer) for one in words)
     window_tokens = window_of(folder, asked=window_tokens)
     said = window_tokens - _frame_tokens(frame, tokenizer)
     if said <= 0:
@@ -83,6 +84,18 @@ def open_chat(
     shape: dict[str, Any] = {"window_tokens": window_tokens, "budget_tokens": 1 if alone else None}
     backend = LocalBackend(model, tokenizer, yes=yes, no=no, turn_end=frame.turn_end, **shape)
     return FramedBackend(backend, frame, window_tokens=said)
+
+
+def _ids(words: Sequence[str], tokenizer: PromptTokenizer) -> list[int]:
+    """Return the tokens that read as one of some words; one that is no token is left out, unless it is alone."""
+    found: list[int] = []
+    for word in words:
+        try:
+            found += tokenizer.ids_of_word(word, spaced=True)
+        except ManifestError:
+            if len(words) == 1:
+                raise
+    return found
 
 
 def _frame_tokens(frame: ChatFrame, tokenizer: PromptTokenizer) -> int:

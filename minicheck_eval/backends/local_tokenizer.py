@@ -115,8 +115,9 @@ class PromptTokenizer:
         With `spaced` white space around the word does not matter.
         """
         vocabulary = self._tokenizer.get_vocab()
-        near = [i for token, i in vocabulary.items() if word in token.lower()]
-        texts = ((i, self.text(i).lower()) for i in near)
+        # A byte-level vocabulary spells what is not ASCII in other letters.
+        near = [i for token, i in vocabulary.items() if not word.isascii() or word in token.lower()]
+        texts = ((i, self.text(i).casefold()) for i in near)
         found = sorted(i for i, text in texts if (text.strip() if spaced else text) == word)
         return found or [self.token_id(word)]
 

@@ -1,4 +1,4 @@
-"""A backend that reads yes or no from what its model says: for servers that tell no probabilities."""
+"""A backend that reads yes or no from what its model says, where there are no probabilities to read."""
 
 from __future__ import annotations
 
@@ -66,6 +66,7 @@ class WordsBackend:
     def _read(self, reply: Reply | Failure) -> Score | Failure:
         if isinstance(reply, Failure):
             return reply
-        reading = self.rule.read(reply.text)
+        # What was cut off may have taken back what it began with.
+        reading = self.rule.read(reply.text) if reply.complete or self.rule.strict else None
         support, refute = float(reading == "yes"), float(reading == "no")
         return Score(support, refute, reply=reply.text, neutralised=reply.neutralised)

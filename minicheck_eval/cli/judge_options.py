@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import click
 
-from minicheck_eval.errors import BadInput
-
 __all__ = ["judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -62,8 +60,8 @@ OPTIONS = (
         show_default=True,
         help="How a chat model's yes or no is read; strict: as Spring AI compares.",
     ),
-    click.option("--yes-word", multiple=True, metavar="WORD", help="Counts as yes in place of “yes”; repeatable."),
-    click.option("--no-word", multiple=True, metavar="WORD", help="Counts as no in place of “no”; repeatable."),
+    click.option("--yes-word", multiple=True, metavar="WORD", help="Counts as yes, beside “yes”; repeatable."),
+    click.option("--no-word", multiple=True, metavar="WORD", help="Counts as no, beside “no”; repeatable."),
     click.option("--fallback", metavar="NAME", help="Judge that is asked where the first is not enough."),
     click.option(
         "--fallback-on",
@@ -148,14 +146,13 @@ def judge_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
         window_tokens=options["window_tokens"],
         api_key_env=options["api_key_env"],
     )
-    words = {name: options[f"{name}_word"] for name in ("yes", "no") if options[f"{name}_word"]}
-    if len(words) == 1:
-        raise BadInput("of --yes-word and --no-word only one is given", hint="name the words for both")
+    # Beside the usual ones, since the judge is asked in English.
+    rule = ReplyRule(yes=("yes", *options["yes_word"]), no=("no", *options["no_word"]))
     reasons = tuple(filter(None, map(str.strip, options["fallback_on"].split(","))))
     name = options["fallback"]
     return {
         **{plain: options[plain] for plain in PLAIN},
-        "rule": ReplyRule(**words) if words else None,
+        "rule": rule if options["yes_word"] or options["no_word"] else None,
         "server": server,
         "fallback": None if name is None else Fallback(name, reasons, options["fallback_band"]),
     }

@@ -121,6 +121,7 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
         if done is not None:
             return done
     with open_judge(name, **how) as judge, progress_bar() as progress:
+        _warn(judge.notes)
         return run_cases(
             loaded.cases,
             evaluator=judge,

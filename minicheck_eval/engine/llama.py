@@ -15,7 +15,11 @@ from transformers import LlamaModel
 
 from minicheck_eval.engine.attention import Attend
 
-__all__ = ["PackedLlama"]
+__all__ = ["ROW_STEP", "PackedLlama"]
+
+ROW_STEP = 32
+"""On a CPU rows of 16-bit products come in multiples of this: its library keeps about a megabyte of code and
+buffers for each number of rows that it has met."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +125,6 @@ def _join(modules: list[Any]) -> _Linear:
             module.bias.data = bias[start:end]
         start = end
     return _Linear(weight, bias)
-
-
-ROW_STEP = 32
-"""On a CPU rows of 16-bit products come in multiples of this: its library keeps about a megabyte of code and
-buffers for each number of rows that it has met."""
 
 
 def _project(x: torch.Tensor, to: _Linear) -> torch.Tensor:

@@ -123,8 +123,11 @@ class Journal:
 
 
 def has_error(record: Mapping[str, Any]) -> bool:
-    """Tell whether a case got no answer: an error is not a verdict, and may be gone tomorrow."""
-    return any(verdict["outcome"] == Outcome.ERROR for verdict in record["verdicts"].values())
+    """Tell whether a case got no answer, be it of a fallback: an error is not a verdict, and may be gone tomorrow."""
+    return any(
+        Outcome.ERROR in (verdict["outcome"], verdict.get("metadata", {}).get("second", {}).get("outcome"))
+        for verdict in record["verdicts"].values()
+    )
 
 
 def _opened(path: Path) -> int:

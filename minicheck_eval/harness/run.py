@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minicheck_eval.contract import Evaluator
-from minicheck_eval.errors import BadInput, RunMismatch
+from minicheck_eval.errors import BadInput, MinicheckError, RunMismatch
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.files import encode
@@ -91,7 +91,9 @@ def run_cases(
         try:
             _judge(batches, journal, evaluator, evaluator_name, progress=progress or _silent, meter=meter)
         except BaseException:
-            journal.write_header(header | {"usage": meter.added_to(header.get("usage"), evaluator_name)})
+            # What was spent is worth a note, and not worth hiding why the run ended.
+            with suppress(MinicheckError, OSError):
+                journal.write_header(header | {"usage": meter.added_to(header.get("usage"), evaluator_name)})
             raise
         header |= {"usage": meter.added_to(header.get("usage"), evaluator_name)}
         journal.arrange([case.id for case in cases])
@@ -109,12 +111,13 @@ def finished_run(
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
 
-    What only an open judge knows of itself, its backend and its dtype, is empty in `identity` and is not compared; the
-    versions of the packages behind them are.
+    What only an open judge knows of itself is empty in `identity` and is not compared: its backend and its dtype; the
+    versions of the packages behind them are.  A judge whose weights are not known before it is opened, as on a server,
+    has to be opened to see that it is the same.
 
     A run with cases that got no answer is not finished: the judge is asked for them.
     """
-    header = read_header(out)
+    header = read_header(out) if identity.names_weights else None
     asked = {
         "schema": SCHEMA,
         "status": "finished",

@@ -107,7 +107,7 @@ def summarise(records: Iterable[Mapping[str, Any]]) -> Summary:
             count = counts.setdefault(name, {}).setdefault(record["slice"], Counter())
             outcome = Outcome(verdict["outcome"])
             count[outcome] += 1
-            if decider := verdict.get("metadata", {}).get("decided_by"):
+            if outcome.judged and (decider := verdict.get("metadata", {}).get("decided_by")):
                 deciders.setdefault(name, Counter())[decider] += 1
             count[UNANSWERED] += outcome is Outcome.NOT_CHECKABLE and record.get("in_scope", True)
     return Summary(evaluators=tuple(_evaluator(name, counts[name], deciders.get(name, {})) for name in sorted(counts)))

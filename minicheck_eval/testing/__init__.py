@@ -1,5 +1,6 @@
 """Stand-ins for models and their servers, for your own tests: deterministic, fast, and without weights.
 
+    from minicheck_eval import open_judge
     from minicheck_eval.testing import FakeOllama, Faults
 
     with FakeOllama(lambda text: 0.9 if "Paris" in text else 0.1, faults=Faults(reset=0.1)) as server:

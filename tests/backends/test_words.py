@@ -39,7 +39,7 @@ def test_replies_become_scores_of_one_or_nothing():
     said = ("Yes, because of line 3.", "**No**", "Well", "", "lost", "<b>", "Yes, and so on…", "Let me think…")
     expected = [
         Score(1, 0, reply=said[0]), Score(0, 1, reply=said[1]), Score(0, 0, reply=said[2]), Score(0, 0), LOST,
-        Score(0, 0, reply="<b>", neutralised=True), Score(1, 0, reply=said[6]), Score(0, 0, reply=said[7]),
+        Score(0, 0, reply="<b>", neutralised=True), Score(0, 0, reply=said[6]), Score(0, 0, reply=said[7]),
     ]  # fmt: skip
     backend = WordsBackend(Talker())
     assert expected == backend.score(prompts(*said))

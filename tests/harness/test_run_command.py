@@ -16,6 +16,7 @@ class Judge:
 
     fake: Any
     identity: Any
+    notes = ()
 
     def __enter__(self):
         return self

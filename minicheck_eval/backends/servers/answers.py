@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -57,28 +58,38 @@ class _Busy(AskAgain):
     hint = "ask fewer at once"
 
 
-def read_value(response: httpx.Response, text: str, *, any_json: bool) -> Any:
-    """Return the JSON of an answer, or raise `Refused` or `AskAgain`; without `any_json` only an object is one."""
+def read_value(response: httpx.Response, text: str, *, any_json: bool, shown: Callable[[str], str]) -> Any:
+    """Return the JSON of an answer, or raise `Refused` or `AskAgain`; without `any_json` only an object is one.
+
+    Whatever an error says of the answer goes through `shown`, which takes the key out.
+    """
     status = response.status_code
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
+    value = _parsed(text)
+    if isinstance(value, str):
         value = None
     if response.has_redirect_location:
         # Not followed: a key is for one server.
-        raise Refused(status, f"look at {response.headers['Location']}", None, hint="give that address instead")
+        raise Refused(status, shown(f"look at {response.headers['Location']}"), None, hint="give that address instead")
     is_value = value is not None and (any_json or isinstance(value, dict))
     is_success = 200 <= status < 300  # noqa: PLR2004 - the borders of success
     # Some servers send an error with a status of success.
     if is_success and not (is_value and not any_json and value.get("error")):
         if not is_value:
-            raise AskAgain(f"the answer was no JSON, or cut off: {_short(text)}")
+            raise AskAgain(f"the answer was no JSON, or cut off: {shown(_short(text))}")
         return value
-    refused = Refused(status, _said(value, text), text if value is None else value)
+    refused = Refused(status, shown(_said(value, text)), _parsed(shown(text)))
     if (is_success or status in REPEATED) and not refused.is_too_long:
         reason = f"status {status}, {refused.message}"
         raise (_Busy if status in OVERLOADED else AskAgain)(reason, wait_s=_retry_after_s(response))
     raise refused
+
+
+def _parsed(text: str) -> Any:
+    """Return the JSON value that a text is, or the text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 def _said(value: Any, text: str) -> str:

@@ -20,7 +20,7 @@ from minicheck_eval.backends.servers.lanes import Lanes
 from minicheck_eval.backends.servers.neutral import neutralised
 from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.border import explain
-from minicheck_eval.errors import BackendError
+from minicheck_eval.errors import GivenUp
 from minicheck_eval.scoring import Failure, Prompt, Reply, Score, Usage
 
 __all__ = ["Messages", "ServerBackend", "messages_of"]
@@ -162,7 +162,7 @@ class ServerBackend(ABC):
             if self._silent < MOST_SILENT and self._unanswered < MOST_UNANSWERED:
                 return
             count = self._unanswered
-        raise BackendError(f"{count} prompts on end got no answer; {error}", hint=error.hint) from error
+        raise GivenUp(f"{count} prompts on end got no answer; {error}", hint=error.hint) from error
 
 
 def messages_of(prompt: Prompt) -> tuple[Messages, bool]:

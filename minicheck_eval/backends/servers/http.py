@@ -103,7 +103,7 @@ class Transport:
     @property
     def longest_s(self) -> float:
         """Return about the longest time that one answer can take, with all repetitions and waits."""
-        return MOST_TIMEOUTS * self.timeout_s + self._attempts * MOST_WAIT_S
+        return MOST_TIMEOUTS * self.timeout_s + self._attempts * (MOST_WAIT_S + self._pace.gap_s)
 
     def get(self, path: str) -> Any:
         """Return the JSON value at a path."""
@@ -176,7 +176,8 @@ class Transport:
             raise _Unreachable(f"no connection ({self._without_key(str(error))})") from None
         except httpx.RequestError as error:
             raise AskAgain(f"the connection broke ({self._without_key(str(error))})") from None
-        return read_value(response, self._without_key(raw.decode("utf-8", "replace")), any_json=content is None)
+        text = raw.decode("utf-8", "replace")
+        return read_value(response, text, any_json=content is None, shown=self._without_key)
 
     def _read(self, response: httpx.Response, deadline: float) -> bytes:
         """Read the body to its end; a server that sends it drop by drop is cut off."""
@@ -200,18 +201,18 @@ class _Pace:
     """Lets calls start at a rate, from whatever threads they come."""
 
     def __init__(self, per_s: float | None, sleep: Callable[[float], None]) -> None:
-        self._gap_s = 1 / per_s if per_s else 0.0
+        self.gap_s = 1 / per_s if per_s else 0.0
         self._sleep = sleep
         self._lock = Lock()
         self._next = 0.0
 
     def wait(self) -> None:
-        if not self._gap_s:
+        if not self.gap_s:
             return
         with self._lock:
             now = time.monotonic()
             start = max(now, self._next)
-            self._next = start + self._gap_s
+            self._next = start + self.gap_s
         if start > now:
             self._sleep(start - now)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from threading import Condition, Lock, Thread
+from threading import BoundedSemaphore, Condition, Lock, Thread
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 from minicheck_eval.backends.servers.climb import Climb
-from minicheck_eval.errors import BackendError
+from minicheck_eval.errors import GivenUp
 
 __all__ = ["Lanes"]
 
@@ -28,7 +29,7 @@ class Lanes(Generic[Item, Result]):
     """Asks through `concurrency` lanes, or through as many as are found to help.
 
     `ask` answers one item, in a thread; what it raises ends the stream.  If no answer comes for `stall_s` the stream
-    ends with a `BackendError`.  `overloads` tells how often the server has been overloaded so far.
+    ends with `GivenUp`.  `overloads` tells how often the server has been overloaded so far.
     """
 
     def __init__(
@@ -46,6 +47,8 @@ class Lanes(Generic[Item, Result]):
         self._concurrency = concurrency
         self._overloads = overloads
         self._climb = Climb()
+        # Streams that are open side by side share the bound.
+        self.gate: AbstractContextManager[Any] = BoundedSemaphore(concurrency) if concurrency else nullcontext()
         self._lock = Lock()
 
     @property
@@ -133,7 +136,7 @@ class _Run(Generic[Item, Result]):
                 # Time that the reader spent elsewhere does not count against the server.
                 quiet_s = self._lanes.clock() - max(start_s, self._heard_s)
                 if quiet_s >= self._lanes.stall_s:
-                    raise BackendError(
+                    raise GivenUp(
                         f"no request was answered for {quiet_s:.0f} s, {self._busy} are under way",
                         hint="see whether the server still works, or allow a request more time",
                     )
@@ -186,7 +189,8 @@ class _Run(Generic[Item, Result]):
         while (found := self._next(number, key)) is not None:
             key, (batch, place, item) = found
             try:
-                result = self._lanes.ask(item)
+                with self._lanes.gate:
+                    result = self._lanes.ask(item)
             except BaseException as error:  # noqa: BLE001 - whatever it is, it belongs to who reads the stream
                 with self._lock:
                     self._error = self._error or error

@@ -24,6 +24,7 @@ from minicheck_eval.backends.servers.ollama_facts import OpenedModel, read_model
 from minicheck_eval.backends.servers.ollama_loading import KEEP_ALIVE, Loading, changed
 from minicheck_eval.backends.servers.ollama_window import TooLong, looks_cut, read_too_long
 from minicheck_eval.backends.servers.options import Address, ServerOptions, checked_url
+from minicheck_eval.backends.servers.too_long import LONGER, LONGER_TOKENS
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 from minicheck_eval.text.replies import ReplyRule
@@ -32,10 +33,6 @@ __all__ = ["OllamaBackend", "open_ollama"]
 
 MOST_CANDIDATES = 20
 """First tokens with their probabilities: as many as the server gives."""
-
-LONGER = " ." * 8
-LONGER_TOKENS = range(1, 17)
-"""What that adds to a prompt."""
 
 A_TOKEN = " control"
 """At least one, for every tokenizer."""
@@ -212,8 +209,8 @@ def usual_url(host: str) -> str:
     """Return the address that $OLLAMA_HOST means to a client: it may be one that a server listens at."""
     host = host.strip().strip("\"'").rstrip("/")
     scheme, mark, rest = host.rpartition("://")
-    parts = urlsplit(f"//{rest}")
     try:
+        parts = urlsplit(f"//{rest}")
         port = parts.port or {"http": 80, "https": 443}.get(scheme if mark else "", 11434)
     except ValueError:
         raise BadInput(f"OLLAMA_HOST is {host!r}, which has no port", hint="set it to HOST:PORT") from None

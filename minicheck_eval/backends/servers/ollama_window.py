@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from minicheck_eval.backends.servers.too_long import tells_of_length
+from minicheck_eval.backends.servers.too_long import MOST_BYTES_A_TOKEN, tells_of_length
 
 __all__ = ["Era", "TooLong", "looks_cut", "next_step", "read_too_long", "step_for", "steps"]
 
@@ -19,9 +19,6 @@ LEAST_STEP = 2048
 
 KEPT_AT_THE_START = range(4, 7)
 """Ollama keeps four tokens and those that the tokenizer puts before them: none, one, or for some models two."""
-
-MOST_BYTES_A_TOKEN = 12
-"""More than texts of any language have on average; runs of spaces and lines may have more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pydantic import ValidationError
+
 from minicheck_eval.backends.servers.backend import Messages, ServerBackend
 from minicheck_eval.backends.servers.facts import ServerFacts
 from minicheck_eval.backends.servers.first_token import score_from
@@ -21,7 +23,9 @@ from minicheck_eval.backends.servers.openai_facts import (
 )
 from minicheck_eval.backends.servers.openai_forms import FORMATS, Completion, Dialect, is_cut, response_format
 from minicheck_eval.backends.servers.options import Address, ServerOptions
-from minicheck_eval.errors import BadInput, IntegrityError
+from minicheck_eval.backends.servers.too_long import LONGER, LONGER_TOKENS
+from minicheck_eval.border import explain
+from minicheck_eval.errors import BackendError, BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 from minicheck_eval.text.replies import ReplyRule
 
@@ -34,6 +38,9 @@ PROBE: Messages = [{"role": "user", "content": "Is water wet? Answer yes or no."
 
 FEWER_LOGPROBS = {20: 5, 5: 0}
 """What is tried where a server refuses as many candidates for a token."""
+
+ESTIMATE_SAFETY = 1.5
+"""Estimates of tokens are rarely below two thirds of the truth."""
 
 UNDERSTOOD = frozenset({400, 404, 415, 422, 501})
 """With these a server refuses what it does not know."""
@@ -99,13 +106,38 @@ class OpenAIBackend(ServerBackend):
         if said.model and self.facts.revision and said.model != self.facts.revision:
             self._other_model = said.model
         counted = said.prompt_tokens
-        if counted is not None and is_cut(counted, messages, self.window_tokens):
-            estimate = sum(self.count_tokens([message["content"] for message in messages]))
-            told = f"the server counted {counted} tokens, about {estimate} were sent"
+        if self._is_cut(messages, counted):
+            told = f"the server counted {counted} tokens, about {self._estimate(messages)} were sent"
             return Failure(
                 "too_long", f"{told}, its window has {self.window_tokens}: it is full, or the prompt was cut"
             )
         return said
+
+    def _is_cut(self, messages: Messages, counted: int | None) -> bool:
+        """Tell whether the server read only a part of a prompt; where it may have, ask with a slightly longer one."""
+        if counted is None:
+            return self._estimate(messages) > self.window_tokens
+        if is_cut(counted, messages, self.window_tokens):
+            return True
+        *before, last = messages
+        size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        if size <= self.window_tokens or self._estimate(messages) * ESTIMATE_SAFETY <= self.window_tokens:
+            return False
+        longer = [*before, {**last, "content": last["content"] + LONGER}]
+        try:
+            answer = self.transport.post(
+                "/chat/completions", self._dialect.body(self.facts.model, longer, most_tokens=1, scores=False)
+            )
+        except Refused as error:
+            # Who refuses a prompt does not cut it.
+            if error.is_too_long:
+                return False
+            raise
+        again = Completion.model_validate(answer.value).prompt_tokens
+        return again is None or again - counted not in LONGER_TOKENS
+
+    def _estimate(self, messages: Messages) -> int:
+        return sum(self.count_tokens([message["content"] for message in messages]))
 
     def confirm(self) -> None:
         """Raise `IntegrityError` if the model that the server lists, or says that it answers with, is another one."""
@@ -145,6 +177,11 @@ def find_dialect(transport: Transport, model: str) -> tuple[Dialect, Completion]
         try:
             answer = transport.post("/chat/completions", dialect.body(model, PROBE, most_tokens=1, scores=True))
             return dialect, Completion.model_validate(answer.value)
+        except ValidationError as error:
+            raise BackendError(
+                f"{transport.base_url} does not answer as OpenAI's interface does: {explain(error)}",
+                hint="see whether the address is that of a chat interface, such as http://HOST:PORT/v1",
+            ) from error
         except Refused as error:
             if error.status not in UNDERSTOOD:
                 raise
@@ -172,13 +209,13 @@ def facts_of(
         notes.append("the server does not count tokens: a prompt that it cuts would not be noticed")
     if not card.entry:
         notes.append("the server lists no models: another model under the same name would not be noticed")
-    fingerprint = said.system_fingerprint or ""
-    digests = {"card": card.digest, "fingerprint": fingerprint}
+    # llama.cpp names its build so; of hosted models the fingerprint changes from one reply to the next.
+    build = version or (said.system_fingerprint or "" if card.owner == "llamacpp" else "")
     return ServerFacts(
         model=card.model,
         revision=said.model or "",
-        digests={name: value for name, value in digests.items() if value},
-        server=" ".join(part for part in (card.owner or "openai", version or fingerprint) if part),
+        digests={"card": card.digest} if card.digest else {},
+        server=" ".join(part for part in (card.owner or "openai", build) if part),
         window_tokens=int(wanted or window or UNKNOWN_WINDOW),
         logprobs=bool(said.first_tokens),
         notes=tuple(notes),

@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
+from minicheck_eval.backends.servers.too_long import MOST_BYTES_A_TOKEN
+
 __all__ = ["FORMATS", "Completion", "Dialect", "is_cut", "response_format"]
 
 FORMATS = ("json_schema", "json_object", None)
@@ -124,7 +126,9 @@ def response_format(kind: str | None, schema: Mapping[str, Any]) -> dict[str, An
 def is_cut(counted_tokens: int, messages: list[dict[str, str]], window_tokens: int) -> bool:
     """Say whether a server that counted so many tokens cannot have read all of the messages, or had no room for more.
 
-    Tokenizers do not join words: a word is at least one token.
+    Tokenizers do not join words, and do not make tokens of more than so many bytes.
     """
-    words = sum(len(message["content"].split()) for message in messages)
-    return counted_tokens < words or counted_tokens >= window_tokens
+    words = [word for message in messages for word in message["content"].split()]
+    size = sum(len(word.encode("utf-8", "replace")) for word in words)
+    fewest = max(len(words), size // MOST_BYTES_A_TOKEN)
+    return counted_tokens < fewest or counted_tokens >= window_tokens

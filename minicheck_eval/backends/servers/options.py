@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
+import httpx
+
 from minicheck_eval.errors import BadInput
 
 __all__ = ["Address", "ServerOptions"]
@@ -37,7 +39,11 @@ class Address:
 
 def checked_url(url: str) -> str:
     """Return an address of a server without its last slash, or raise `BadInput`."""
-    parts = urlsplit(url)
+    try:
+        parts, _ = urlsplit(url), httpx.URL(url)
+        _ = parts.port
+    except (ValueError, httpx.InvalidURL) as error:
+        raise BadInput(f"{url!r} is no address of a server: {error}", hint="write http://HOST:PORT, or https") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise BadInput(f"{url!r} is no address of a server", hint="write http://HOST:PORT, or https")
     if parts.username or parts.password or parts.query:

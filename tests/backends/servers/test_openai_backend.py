@@ -104,7 +104,7 @@ def test_facts_of_vllm(opened):
     assert ("judge", "judge", "vllm 0.11.0", 4096, True, ()) == (
         facts.model, facts.revision, facts.server, facts.window_tokens, facts.logprobs, facts.notes,
     )  # fmt: skip
-    assert {"card", "fingerprint"} == set(facts.digests)
+    assert {"card"} == set(facts.digests)
     assert ("vllm 0.11.0", 4096) == (backend.name, backend.window_tokens)
 
 
