@@ -9,6 +9,7 @@ from typing import Any
 
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.servers.options import Address
+from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fallback import FALLBACK_ON
 from minicheck_eval.general import GeneralSettings, Task
@@ -47,12 +48,16 @@ class Wanted:
     reading: str = "auto"
     rule: ReplyRule | None = None
     pass_score: int | None = None
+    calibration: Calibration | None = None
 
 
 def choose(name: str, wanted: Wanted, placement: Placement) -> Settings | GeneralSettings:
     """Tell which kind of judge a name stands for, and check what is wanted of it."""
     place = Address.parse(name) or (Path(name) if is_general(Path(name)) else None)
-    return _of_the_family(name, wanted, placement) if place is None else _general(name, place, wanted, placement)
+    settings = _of_the_family(name, wanted, placement) if place is None else _general(name, place, wanted, placement)
+    if wanted.calibration is not None:
+        wanted.calibration.check(settings.identity)
+    return settings
 
 
 def _of_the_family(name: str, wanted: Wanted, placement: Placement) -> Settings:
@@ -72,6 +77,7 @@ def _of_the_family(name: str, wanted: Wanted, placement: Placement) -> Settings:
         placement=placement,
         parity=wanted.parity,
         recheck=wanted.recheck,
+        calibration=wanted.calibration,
     )
 
 
@@ -90,6 +96,7 @@ def _general(name: str, place: Address | Path, wanted: Wanted, placement: Placem
         chunk_tokens=wanted.chunk_tokens,
         claim_aggregation=wanted.claim_aggregation,
         split_claims=wanted.split_claims,
+        calibration=wanted.calibration,
         **{field: getattr(wanted, field) for field in FOR_CHAT_MODELS},
     )
     return GeneralSettings(name, place, task, placement)

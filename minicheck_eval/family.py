@@ -51,7 +51,7 @@ def _rechecking(fast: Backend, settings: Settings) -> Backend:
     """Put a second backend beside the first, which computes in float32, one prompt at a time."""
     manifest, placement = settings.located.manifest, replace(settings.placement, dtype="float32", quantization="")
     exact = load_backend(settings.located, placement, settings.chunk_tokens, settings.parity, alone=True)
-    borders = [("support", settings.decision.threshold), ("mass", settings.decision.least_mass)]
+    borders = [("support", settings.decision.raw_threshold), ("mass", settings.decision.least_mass)]
     noise = measure_noise(fast, exact, probes(manifest.template))
     return RecheckingBackend(fast, exact, borders=borders, noise=noise)
 

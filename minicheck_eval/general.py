@@ -12,6 +12,7 @@ from minicheck_eval.backends.probes import probes
 from minicheck_eval.backends.servers.facts import ServerFacts
 from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.backends.words import WordsBackend
+from minicheck_eval.calibration import Calibration
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BackendError, BadInput
 from minicheck_eval.evaluators.decision import DecisionConfig
@@ -26,6 +27,7 @@ from minicheck_eval.evaluators.prompts import (
 )
 from minicheck_eval.evaluators.relevancy import AnswersQuestionEvaluator, RelevancyEvaluator
 from minicheck_eval.evaluators.rubric import RubricEvaluator
+from minicheck_eval.evaluators.yes_no import YesNoEvaluator
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score
 from minicheck_eval.store.weights import chat_digests
@@ -65,11 +67,14 @@ class Task:
     """First token where the judge has probabilities and uses them for a yes or a no; words otherwise."""
     rule: ReplyRule = field(default_factory=ReplyRule)
     pass_score: int = 4
+    calibration: Calibration | None = None
 
     @classmethod
     def read(cls, **given: object) -> Self:
         """Check what a caller gave; what is None is as usual."""
         task = cls(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        if task.calibration is not None and given.get("threshold") is None:
+            task = replace(task, threshold=task.calibration.threshold_for(task.threshold))
         if task.evaluator not in EVALUATORS:
             raise BadInput(f"evaluator {task.evaluator!r} is not known", hint=f"choose one of {', '.join(EVALUATORS)}")
         if task.reading not in READINGS:
@@ -86,6 +91,8 @@ class Task:
             raise BadInput(f"pass_score is given for {task.evaluator}", hint="only a rubric has scores to pass")
         if not 1 <= task.pass_score <= 5:  # noqa: PLR2004 - the scale of the rubric
             raise BadInput(f"pass score {task.pass_score} is not in 1 to 5", hint="the rubric's scale has five steps")
+        if task.calibration is not None and task.evaluator == "rubric":
+            raise BadInput("a calibration is of supports, and a rubric gives none", hint="choose another evaluator")
         return task
 
     def template(self, model: str) -> PromptTemplate | QuestionTemplate:
@@ -132,7 +139,13 @@ class GeneralSettings:
             package=version("minicheck-eval"),
             evaluator=task.evaluator,
             reading=reading,
+            calibration="" if task.calibration is None else task.calibration.digest,
         )
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Return what decides in place of the usual threshold."""
+        return self.task.calibration
 
     @property
     def model(self) -> str:
@@ -149,6 +162,9 @@ def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
     try:
         reader, reading = _reader(settings, backend, facts)
         evaluator = _evaluator(settings, reader)
+        calibration = settings.calibration
+        if calibration is not None and isinstance(evaluator, FactCheckingEvaluator | YesNoEvaluator):
+            evaluator.decision = replace(evaluator.decision, support_map=calibration.map)
     except BaseException:
         _close(backend)
         raise

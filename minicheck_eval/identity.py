@@ -66,6 +66,8 @@ class JudgeIdentity:
     """What the judge is asked about an answer."""
     reading: str = "first-token"
     """How its answer is read: from the probabilities of its first token, or from its words."""
+    calibration: str = ""
+    """The digest of the calibration that its supports and its threshold come from; empty: its own."""
     fallback: Mapping[str, Any] | None = None
     """The judge that is asked where this one is not enough: its identity, and when."""
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.servers.options import Address, ServerOptions
+from minicheck_eval.calibration import Calibration
 from minicheck_eval.choosing import Fallback, Wanted, choose, choose_fallback, fallback_json
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput
@@ -84,6 +86,12 @@ class Judge:
             if (confirm := getattr(backend, "confirm", None)) is not None:
                 confirm()
 
+    def repetition(self, number: int) -> None:
+        """Let whatever records answers keep those from now on apart from other repetitions of the same questions."""
+        for backend in self.backends.values():
+            if hasattr(backend, "repeat"):
+                backend.repeat = number
+
     @property
     def backend(self) -> Backend:
         """Return what runs the model, for evaluators of one's own."""
@@ -159,6 +167,7 @@ def open_judge(
     reading: str = "auto",
     rule: ReplyRule | None = None,
     pass_score: int | None = None,
+    calibration: str | Path | Calibration | None = None,
     server: ServerOptions | None = None,
     fallback: Fallback | None = None,
 ) -> Judge:
@@ -172,35 +181,34 @@ def open_judge(
     A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
     compares), or "auto".  `server` says how a server is asked; `fallback` is asked where this judge is not enough.
+    `calibration` is a file that `minicheck-eval calibrate` saved for this judge: its threshold and map decide.
     Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where it is
     not the one it should be.
     """
     wanted = Wanted(
-        evaluator, threshold, chunk_tokens, claim_aggregation, split_claims, parity, recheck, reading, rule, pass_score
-    )
+        evaluator, threshold, chunk_tokens, claim_aggregation, split_claims, parity, recheck, reading, rule, pass_score,
+        Calibration.load(calibration),
+    )  # fmt: skip
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    server = server or ServerOptions()
-    second = None if fallback is None else choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server)
-    if fallback is None or second is None:
-        return first
-    try:
-        return _with_fallback(first, _open(second, _for_second(settings, server)), fallback)
-    except BaseException:
-        first.close()
-        raise
+    second = None if fallback is None else (fallback, wanted)
+    return _open_both(settings, second, server or ServerOptions())
 
 
 def identity_without_weights(
-    name: str, *, quantize: str | None = None, fallback: Fallback | None = None, **options: Any
+    name: str,
+    *,
+    quantize: str | None = None,
+    fallback: Fallback | None = None,
+    calibration: str | Path | Calibration | None = None,
+    **options: Any,
 ) -> JudgeIdentity:
     """Tell who a judge would be, without opening it; takes what `open_judge` takes.
 
     What only an open judge knows, such as `backend` and `dtype`, is empty or None.
     """
-    wanted = Wanted(**options)
+    wanted = Wanted(**options, calibration=Calibration.load(calibration))
     settings = choose(name, wanted, Placement.read(dtype="auto", device="auto", max_memory=None, quantize=quantize))
     if fallback is None:
         return settings.identity
@@ -211,11 +219,19 @@ def identity_without_weights(
 def _open(settings: Settings | GeneralSettings, server: ServerOptions) -> Judge:
     if isinstance(settings, Settings):
         identity, checker = open_family(settings)
-        return Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
-    opened = open_general(settings, server)
-    name = opened.identity.judge
-    notes = tuple(f"{name}: {note}" for note in opened.notes)
-    return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={name: opened.backend}, notes=notes)
+        judge = Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
+    else:
+        opened = open_general(settings, server)
+        identity, name = opened.identity, opened.identity.judge
+        notes = tuple(f"{name}: {note}" for note in opened.notes)
+        judge = Judge(identity=identity, evaluator=opened.evaluator, backends={name: opened.backend}, notes=notes)
+    if settings.calibration is not None:
+        try:
+            settings.calibration.check(identity)
+        except BaseException:
+            judge.close()
+            raise
+    return judge
 
 
 def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> ServerOptions:
@@ -223,6 +239,22 @@ def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> Ser
     if isinstance(first, GeneralSettings) and isinstance(first.place, Address):
         return replace(server, url=None, api_key_env=None, window_tokens=None)
     return server
+
+
+def _open_both(
+    settings: Settings | GeneralSettings, second: tuple[Fallback, Wanted] | None, server: ServerOptions
+) -> Judge:
+    if second is None:
+        return _open(settings, server)
+    fallback, wanted = second
+    # What is wrong with the second is found before the first is opened.
+    chosen = choose_fallback(settings, fallback, wanted)
+    first = _open(settings, server)
+    try:
+        return _with_fallback(first, _open(chosen, _for_second(settings, server)), fallback)
+    except BaseException:
+        first.close()
+        raise
 
 
 def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Self
 
 from minicheck_eval.backends.placement import Placement
+from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.identity import JudgeIdentity, digest
@@ -29,6 +30,7 @@ class Settings:
     placement: Placement
     parity: Parity
     recheck: bool
+    calibration: Calibration | None = None
 
     @classmethod
     def read(
@@ -42,6 +44,7 @@ class Settings:
         placement: Placement,
         parity: str | Parity | None,
         recheck: bool,
+        calibration: Calibration | None = None,
     ) -> Self:
         """Read what was given, or raise `BadInput`."""
         manifest = located.manifest
@@ -64,17 +67,19 @@ class Settings:
         return cls(
             located=located,
             decision=DecisionConfig(
-                threshold=manifest.decision.threshold if threshold is None else threshold,
+                threshold=_own_threshold(manifest, calibration) if threshold is None else threshold,
                 # The package takes whatever is no yes for a no.
                 least_mass=0.0 if habits.top5_rule else manifest.decision.least_mass,
                 chunk_aggregation=manifest.decision.chunk_aggregation,
                 claim_aggregation=aggregation,
+                support_map=None if calibration is None else calibration.map,
             ),
             chunk_tokens=usual if chunk_tokens is None else chunk_tokens,
             split_claims=split_claims and not habits.whole_claims,
             placement=placement,
             parity=habits,
             recheck=recheck,
+            calibration=calibration,
         )
 
     @property
@@ -110,7 +115,13 @@ class Settings:
             package=version("minicheck-eval"),
             parity=self.parity,
             recheck=self.recheck,
+            calibration="" if self.calibration is None else self.calibration.digest,
         )
+
+
+def _own_threshold(manifest: Manifest, calibration: Calibration | None) -> float:
+    own = manifest.decision.threshold
+    return own if calibration is None else calibration.threshold_for(own)
 
 
 def _chunking(manifest: Manifest) -> ReferenceChunking:

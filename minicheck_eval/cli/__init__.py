@@ -14,6 +14,7 @@ from minicheck_eval.errors import CouldNotJudge, MinicheckError
 __all__ = ["main"]
 
 VERBS = {
+    "calibrate": "Tell what a judge's verdicts are worth, and fit its threshold.",
     "check": "Check one text against documents.",
     "demo": "Run the packaged cases and show the report.",
     "fetch": "Get a judge's weights onto this machine.",

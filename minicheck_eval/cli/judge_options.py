@@ -23,6 +23,7 @@ PLAIN = (
     "quantize",
     "recheck",
     "parity",
+    "calibration",
 )
 ANY_SHARE = click.FloatRange(0, 1)
 ABOVE_0 = click.FloatRange(0, min_open=True)
@@ -42,6 +43,7 @@ OPTIONS = (
         callback=not_nan,
         help="Support above which a claim is supported; else the judge's own.",
     ),
+    click.option("--calibration", metavar="FILE", help="Threshold and map of supports, as `calibrate` saved them."),
     click.option(
         "--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own."
     ),

@@ -7,7 +7,7 @@ is given where no missing score could change it, and is `error` or `invalid` oth
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -15,6 +15,9 @@ from minicheck_eval.contract import Outcome
 from minicheck_eval.scoring import Failure, Score
 
 __all__ = ["ClaimVerdict", "DecisionConfig", "decide_answer", "decide_claim"]
+
+
+HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +29,24 @@ class DecisionConfig:
     claim_aggregation: str = "min"
     least_mass: float = 0.5
     """Below this P(yes) + P(no) the judge said neither."""
+    support_map: Callable[[float], float] | None = None
+    """What a support is worth, where a calibration says so: a rising map, and the threshold is on its scale."""
+
+    @property
+    def marks(self) -> dict[str, bool]:
+        """Return what a verdict says of its supports beyond the threshold: that they are no longer the judge's own."""
+        return {} if self.support_map is None else {"calibrated": True}
+
+    @property
+    def raw_threshold(self) -> float:
+        """Return the threshold on the scale of the judge's own support."""
+        if self.support_map is None:
+            return self.threshold
+        low, high = 0.0, 1.0
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (low, middle) if self.support_map(middle) > self.threshold else (middle, high)
+        return (low + high) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +68,8 @@ def decide_claim(scores: Sequence[Score | Failure], config: DecisionConfig) -> C
     unclear = len(scores) - len(usable) - len(failures)
     # Of equal supports the first chunk is the best.
     support, best = max(usable, key=lambda pair: (pair[0], -pair[1])) if usable else (None, None)
+    if support is not None and config.support_map is not None:
+        support = config.support_map(support)
     if support is not None and support > config.threshold:
         return ClaimVerdict(outcome=Outcome.PASS, support=support, best_chunk=best)
     if failures:

@@ -94,6 +94,7 @@ class FactCheckingEvaluator(StreamedEvaluator):
             "chunk_aggregation": self.decision.chunk_aggregation,
             "claim_aggregation": self.decision.claim_aggregation,
             "chunk_tokens": self.chunk_tokens,
+            **self.decision.marks,
         }
 
     def _ask(self, requests: Sequence[EvaluationRequest]) -> list[Question]:

@@ -69,7 +69,7 @@ class YesNoEvaluator(StreamedEvaluator):
 
     @property
     def _settings(self) -> dict[str, Any]:
-        return {"threshold": self.decision.threshold, "pass_on": self.pass_on}
+        return {"threshold": self.decision.threshold, "pass_on": self.pass_on, **self.decision.marks}
 
     def _respond(self, score: Score | Failure) -> EvaluationResponse:
         metadata = self._settings
