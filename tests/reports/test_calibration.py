@@ -1,5 +1,6 @@
 """A calibration on a terminal and as a diagram."""
 
+import sys
 from io import StringIO
 from xml.etree import ElementTree as ET
 
@@ -7,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
+from minicheck_eval.errors import BadInput
 from minicheck_eval.harness.calibration import examine
 from minicheck_eval.harness.calibration_answers import Answer
 from minicheck_eval.harness.calibration_rounds import Round
@@ -109,3 +111,11 @@ def test_responses_without_metadata_can_be_examined():
 
     case = {"id": "a", "slice": "all", "answer": "Yes.", "documents": [], "label": True}
     assert 0.9 == answer_of(case, EvaluationResponse(Outcome.PASS, 0.9).to_json()).support
+
+
+def test_without_matplotlib_the_extra_is_named(report, monkeypatch):
+    """A diagram that cannot be drawn says what to install."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(BadInput, match="Matplotlib") as caught:
+        reliability_svg(report().agreement, "judge")
+    assert "minicheck-eval[benchmarks]" in caught.value.hint
