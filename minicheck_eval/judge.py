@@ -189,16 +189,7 @@ def open_judge(
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    server = server or ServerOptions()
-    second = None if fallback is None else choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server, tape)
-    if fallback is None or second is None:
-        return first
-    try:
-        return _with_fallback(first, _open(second, _for_second(settings, server), tape), fallback)
-    except BaseException:
-        first.close()
-        raise
+    return _open_both(settings, fallback and (fallback, wanted), server or ServerOptions(), tape)
 
 
 def identity_without_weights(
@@ -231,6 +222,25 @@ def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> Ser
     if isinstance(first, GeneralSettings) and isinstance(first.place, Address):
         return replace(server, url=None, api_key_env=None, window_tokens=None)
     return server
+
+
+def _open_both(
+    settings: Settings | GeneralSettings,
+    second: tuple[Fallback, Wanted] | None,
+    server: ServerOptions,
+    tape: TapeOptions | None,
+) -> Judge:
+    if second is None:
+        return _open(settings, server, tape)
+    fallback, wanted = second
+    # What is wrong with the second is found before the first is opened.
+    chosen = choose_fallback(settings, fallback, wanted)
+    first = _open(settings, server, tape)
+    try:
+        return _with_fallback(first, _open(chosen, _for_second(settings, server), tape), fallback)
+    except BaseException:
+        first.close()
+        raise
 
 
 def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:
