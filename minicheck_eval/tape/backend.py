@@ -164,14 +164,16 @@ class TapeBackend:
     def _joined(self, split: _Split, said: Sequence[Said | Failure]) -> list[Said | Failure]:
         answers = list(split.known)
         records: list[Record] = []
-        texts: list[list[str]] = []
+        texts: dict[str, list[str]] = {}
         for place, answer in zip(split.asked, said, strict=True):
             answers[place] = answer
             question = split.questions[place]
             if self._inner is not None and (told := answer_json(answer)) is not None:
-                records.append((question.key, question.kind, {**question.to_json(), **told}))
-                texts += [question.template, question.prefix]
-        self._add(records, texts)
+                asked = question.to_json()
+                records.append((question.key, question.kind, {**asked, **told}))
+                # What many prompts share is written once.
+                texts |= {asked["template"]: question.template, asked["prefix"]: question.prefix}
+        self._add(records, texts.values())
         return answers
 
     def _find(self, key: str) -> dict[str, Any] | None:
@@ -184,7 +186,7 @@ class TapeBackend:
         self._add([])
         self.tape.settle()
 
-    def _add(self, records: list[Record], texts: Sequence[list[str]] = ()) -> None:
+    def _add(self, records: list[Record], texts: Iterable[list[str]] = ()) -> None:
         with self._lock:
             records, self._counts = self._counts + records, []
         if records:

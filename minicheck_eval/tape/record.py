@@ -31,7 +31,7 @@ __all__ = [
     "read_line",
     "recorded_on",
     "same_answer",
-    "text_line",
+    "text_key",
 ]
 
 START = b'{"key": "'
@@ -107,11 +107,6 @@ def text_key(texts: list[str]) -> str:
 def text_id(texts: list[str]) -> str:
     """Return the name of texts that prompts share."""
     return text_key(texts)[:ID_DIGITS]
-
-
-def text_line(texts: list[str], today: str) -> bytes:
-    """Write texts that prompts share."""
-    return line_of(text_key(texts), today, "text", {"texts": texts})
 
 
 def line_of(key: str, today: str, kind: str, content: Mapping[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ from minicheck_eval.errors import BadInput
 from minicheck_eval.harness.files import writing
 from minicheck_eval.harness.provenance import now
 from minicheck_eval.tape.header import TapeHeader
-from minicheck_eval.tape.record import key_of, line_of, read_line, recorded_on, text_line
+from minicheck_eval.tape.record import line_of, read_line, recorded_on, text_key
 from minicheck_eval.tape.shards import DIGITS, Shard, append, locked, merge, read_journal, resolved, shard_path
 
 __all__ = ["Stats", "Tape"]
@@ -95,19 +95,15 @@ class Tape:
             record = self._shard(name[0]).find(name) if new is None else read_line(new, str(self.folder))
         return [] if record is None else record["texts"]
 
-    def has(self, key: str) -> bool:
-        """Tell whether there is a record of that key."""
-        return self.find(key) is not None
-
     def add(self, records: Iterable[tuple[str, str, Mapping[str, Any]]], texts: Iterable[list[str]] = ()) -> None:
         """Add records (key, kind, content) and the texts that they name, and return when they are on the disk."""
         today = now()[:DAY]
         lines = {key: line_of(key, today, kind, content) for key, kind, content in records}
         with self._lock:
             for text in texts:
-                line = text_line(text, today)
-                if not self.has(key_of(line)):
-                    lines[key_of(line)] = line
+                key = text_key(text)
+                if self.find(key) is None:
+                    lines[key] = line_of(key, today, "text", {"texts": text})
             if lines:
                 append(self.folder, lines.values())
                 self._new |= lines
