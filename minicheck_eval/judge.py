@@ -21,6 +21,8 @@ from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.parity import Parity
 from minicheck_eval.scoring import Backend, StreamingBackend, Usage
 from minicheck_eval.settings import Settings
+from minicheck_eval.tape.backend import TapeBackend
+from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["Fallback", "Judge", "Scores", "identity_without_weights", "open_judge"]
@@ -91,6 +93,11 @@ class Judge:
         for backend in self.backends.values():
             if hasattr(backend, "repeat"):
                 backend.repeat = number
+
+    @property
+    def tapes(self) -> dict[str, dict[str, Any]]:
+        """Tell for each judge that is on a tape, by name, what the tape holds, and what was not on it."""
+        return {name: b.to_json() for name, b in self.backends.items() if isinstance(b, TapeBackend)}
 
     @property
     def backend(self) -> Backend:
@@ -170,6 +177,7 @@ def open_judge(
     calibration: str | Path | Calibration | None = None,
     server: ServerOptions | None = None,
     fallback: Fallback | None = None,
+    tape: TapeOptions | None = None,
 ) -> Judge:
     """Open the judge `name`: one with a manifest, a folder with a model, `ollama:MODEL` or `openai:URL#MODEL`.
 
@@ -180,8 +188,8 @@ def open_judge(
 
     A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
-    compares), or "auto".  `server` says how a server is asked; `fallback` is asked where this judge is not enough.
-    `calibration` is a file that `minicheck-eval calibrate` saved for this judge: its threshold and map decide.
+    compares), or "auto".  `server` says how a server is asked, `fallback` is asked where this judge is not enough, and
+    `tape` replays what was recorded.  `calibration` is a file that `minicheck-eval calibrate` saved for this judge.
     Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where it is
     not the one it should be.
     """
@@ -193,7 +201,7 @@ def open_judge(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
     second = None if fallback is None else (fallback, wanted)
-    return _open_both(settings, second, server or ServerOptions())
+    return _open_both(settings, second, server or ServerOptions(), tape)
 
 
 def identity_without_weights(
@@ -216,12 +224,12 @@ def identity_without_weights(
     return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
 
 
-def _open(settings: Settings | GeneralSettings, server: ServerOptions) -> Judge:
+def _open(settings: Settings | GeneralSettings, server: ServerOptions, tape: TapeOptions | None) -> Judge:
     if isinstance(settings, Settings):
-        identity, checker = open_family(settings)
+        identity, checker = open_family(settings, tape)
         judge = Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
     else:
-        opened = open_general(settings, server)
+        opened = open_general(settings, server, tape)
         identity, name = opened.identity, opened.identity.judge
         notes = tuple(f"{name}: {note}" for note in opened.notes)
         judge = Judge(identity=identity, evaluator=opened.evaluator, backends={name: opened.backend}, notes=notes)
@@ -242,16 +250,19 @@ def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> Ser
 
 
 def _open_both(
-    settings: Settings | GeneralSettings, second: tuple[Fallback, Wanted] | None, server: ServerOptions
+    settings: Settings | GeneralSettings,
+    second: tuple[Fallback, Wanted] | None,
+    server: ServerOptions,
+    tape: TapeOptions | None,
 ) -> Judge:
     if second is None:
-        return _open(settings, server)
+        return _open(settings, server, tape)
     fallback, wanted = second
     # What is wrong with the second is found before the first is opened.
     chosen = choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server)
+    first = _open(settings, server, tape)
     try:
-        return _with_fallback(first, _open(chosen, _for_second(settings, server)), fallback)
+        return _with_fallback(first, _open(chosen, _for_second(settings, server), tape), fallback)
     except BaseException:
         first.close()
         raise
