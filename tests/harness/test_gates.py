@@ -2,7 +2,7 @@
 
 import pytest
 
-from minicheck_eval.harness.gates import GateRule, check, percent
+from minicheck_eval.harness.gates import GateRule, check
 from minicheck_eval.harness.summary import Summary, summarise
 
 OUTCOMES = {"p": "pass", "f": "fail", "i": "invalid", "e": "error", "n": "not_checkable", "u": "not_checkable"}
@@ -118,12 +118,3 @@ def test_a_decision_as_json():
         "reasons": ["there is no case with a verdict"],
         "rule": {"min_rate": 1.0, "max_unjudged": 0},
     } == check(summary(), GateRule()).to_json()
-
-
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [(0.0, "0.0 %"), (1.0, "100.0 %"), (0.99999, "99.9 %"), (0.00001, "0.1 %"), (0.5, "50.0 %"), (0.699, "69.9 %")],
-)
-def test_percentages_never_round_to_all_or_nothing(share, expected):
-    """Only all is 100 % and only nothing is 0 %."""
-    assert expected == percent(share)
