@@ -23,7 +23,7 @@ from minicheck_eval.harness.differences import Overlap, warnings_of
 from minicheck_eval.harness.journal import read_header, read_records
 from minicheck_eval.harness.statistics import rate
 
-__all__ = ["Change", "Comparison", "EvaluatorComparison", "SliceComparison", "compare"]
+__all__ = ["Change", "Comparison", "EvaluatorComparison", "SliceComparison", "baseline_header_of", "compare"]
 
 MOST_CHANGES = 200
 """Of each kind of change so many are kept with their evidence; of all of them the ids."""
@@ -96,9 +96,7 @@ class _Found:
 
 def compare(run: Path, baseline: Path) -> Comparison:
     """Compare the runs that two folders hold; cases are matched by id."""
-    header, baseline_header = _header(run), _header(baseline)
-    if baseline_header.get("status") != "finished":
-        raise BadInput(f"the run in {baseline} is not finished", hint="finish it first, or compare with another")
+    header, baseline_header = _header(run), baseline_header_of(baseline)
     found: dict[str, _Found] = {}
     then = {record["id"]: _remember(record, found) for record in read_records(baseline)}
     overlap = Overlap(baseline=len(then))
@@ -114,6 +112,14 @@ def compare(run: Path, baseline: Path) -> Comparison:
         warnings=tuple(warnings_of(header, baseline_header, overlap, evaluators)),
         evaluators=evaluators,
     )
+
+
+def baseline_header_of(folder: Path) -> dict[str, Any]:
+    """Read the run.json of a baseline, or raise `BadInput` where the folder holds no finished run."""
+    header = _header(folder)
+    if header.get("status") != "finished":
+        raise BadInput(f"the run in {folder} is not finished", hint="finish it first, or compare with another")
+    return header
 
 
 def _remember(record: Mapping[str, Any], found: dict[str, _Found]) -> Before:

@@ -8,7 +8,15 @@ from statistics import NormalDist
 
 from minicheck_eval.harness.statistics import LEVEL
 
-__all__ = ["MOST_CASES", "POWER", "cases_for_drop", "cases_for_paired_drop", "cases_for_width", "power_of_mcnemar"]
+__all__ = [
+    "MOST_CASES",
+    "POWER",
+    "cases_for_drop",
+    "cases_for_lower_bound",
+    "cases_for_paired_drop",
+    "cases_for_width",
+    "power_of_mcnemar",
+]
 
 POWER = 0.8
 """How often a drop should be seen where there is one."""
@@ -20,11 +28,16 @@ Z = NormalDist().inv_cdf(1 - LEVEL / 2)
 
 def cases_for_width(share: float, width: float) -> int | None:
     """Return the least number of cases whose Wilson interval at this pass rate is no wider; None beyond all means."""
+    return _least(lambda n: 2 * _half_width(share, n) <= width)
 
-    def narrow(n: int) -> bool:
-        return 2 * Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2) / (1 + Z**2 / n) <= width
 
-    return _least(narrow)
+def cases_for_lower_bound(share: float, least: float) -> int | None:
+    """Return the least number of cases whose Wilson interval at this pass rate begins no lower than `least`."""
+
+    def high_enough(n: int) -> bool:
+        return (share + Z**2 / (2 * n)) / (1 + Z**2 / n) - _half_width(share, n) >= least
+
+    return _least(high_enough)
 
 
 def cases_for_drop(before: float, after: float, *, power: float = POWER) -> int | None:
@@ -59,6 +72,10 @@ def power_of_mcnemar(n: int, lost: float, gained: float) -> float:
     rare = binom.ppf(LEVEL / 2, count, 0.5)
     rare = np.where(binom.cdf(rare, count, 0.5) <= LEVEL / 2, rare, rare - 1)
     return float(np.sum(binom.pmf(count, n, flips) * binom.cdf(rare, count, 1 - share)))
+
+
+def _half_width(share: float, n: int) -> float:
+    return Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2) / (1 + Z**2 / n)
 
 
 def _least(enough: Callable[[int], bool]) -> int | None:

@@ -6,11 +6,12 @@ from scipy.stats import binom
 
 from minicheck_eval.harness.sample_size import (
     cases_for_drop,
+    cases_for_lower_bound,
     cases_for_paired_drop,
     cases_for_width,
     power_of_mcnemar,
 )
-from minicheck_eval.harness.statistics import mcnemar, rate
+from minicheck_eval.harness.statistics import rate
 
 
 @pytest.mark.parametrize(("share", "width", "expected"), [(0.5, 0.1, 381), (0.9, 0.1, 141), (1.0, 0.1, 35)])
@@ -19,6 +20,16 @@ def test_a_width(share, width, expected):
     assert expected == cases_for_width(share, width)
     if share == 1.0:
         assert rate(35, 35).high - rate(35, 35).low <= width < rate(34, 34).high - rate(34, 34).low
+
+
+@pytest.mark.parametrize(("share", "least"), [(0.95, 0.9), (1.0, 0.9), (0.75, 0.5)])
+def test_a_lower_bound(share, least):
+    """At the planned number the Wilson interval begins at the asked rate."""
+    n = cases_for_lower_bound(share, least)
+    # The next number at which the rate can be exactly this one.
+    whole = next(m for m in range(n, n + 20) if abs(share * m - round(share * m)) < 1e-9)
+    assert least <= rate(round(share * whole), whole).low < least + 0.01
+    assert cases_for_lower_bound(0.9, 0.9) is None
 
 
 def test_a_drop_between_different_cases():
@@ -45,7 +56,9 @@ def test_a_drop_between_the_same_cases(lost, gained):
     """The planned number has the power that was asked, and it is the exact test's."""
     n = cases_for_paired_drop(lost, gained)
     assert power_of_mcnemar(n - 1, lost, gained) < 0.8 <= power_of_mcnemar(n, lost, gained)
-    seen = np.array([[i > j and mcnemar(gained=j, lost=i) < 0.05 for j in range(n + 1)] for i in range(n + 1)])
+    losses, gains = np.indices((n + 1, n + 1))
+    p = 2 * binom.cdf(np.minimum(losses, gains), losses + gains, 0.5)
+    seen = (losses > gains) & (p < 0.05)
     lose = binom.pmf(np.arange(n + 1), n, lost)
     gain = np.array([binom.pmf(np.arange(n + 1), n - i, gained / (1 - lost)) for i in range(n + 1)])
     assert pytest.approx(float((lose[:, None] * gain * seen).sum()), abs=1e-6) == power_of_mcnemar(n, lost, gained)
