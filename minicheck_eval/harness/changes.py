@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from sys import intern
 from typing import Any
 
 from minicheck_eval.contract import Outcome
@@ -20,8 +21,8 @@ class Before:
     """What is kept of a case of the baseline; texts as hashes, which hold within this process."""
 
     slice: str
-    outcomes: Mapping[str, str]
-    scores: Mapping[str, float | None]
+    verdicts: tuple[tuple[str, str, float | None], ...]
+    """Evaluator, outcome and score; no mapping, for a year of cases has a million of these."""
     question: int
     answer: int
     documents: int
@@ -29,14 +30,22 @@ class Before:
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Before:
         """Keep what a later record is compared with."""
+        verdicts = record["verdicts"].items()
         return cls(
-            slice=record["slice"],
-            outcomes={name: verdict["outcome"] for name, verdict in record["verdicts"].items()},
-            scores={name: verdict.get("score") for name, verdict in record["verdicts"].items()},
+            slice=intern(record["slice"]),
+            verdicts=tuple((intern(name), intern(found["outcome"]), found.get("score")) for name, found in verdicts),
             question=hash(record.get("question")),
             answer=hash(record.get("answer")),
             documents=hash(tuple(document.get("text") for document in record.get("documents", ()))),
         )
+
+    def outcome(self, evaluator: str) -> str | None:
+        """Return what an evaluator found; None where it gave no verdict."""
+        return next((outcome for name, outcome, _ in self.verdicts if name == evaluator), None)
+
+    def score(self, evaluator: str) -> float | None:
+        """Return an evaluator's score; None where it gave none."""
+        return next((score for name, _, score in self.verdicts if name == evaluator), None)
 
 
 def change_of(record: Mapping[str, Any], name: str, before: Before) -> Change:
@@ -48,9 +57,9 @@ def change_of(record: Mapping[str, Any], name: str, before: Before) -> Change:
         slice=record["slice"],
         question=record.get("question") or "",
         answer=record.get("answer") or "",
-        before=before.outcomes[name],
+        before=before.outcome(name) or "",
         after=verdict["outcome"],
-        score_before=before.scores[name],
+        score_before=before.score(name),
         score_after=verdict.get("score"),
         feedback=verdict.get("feedback") or "",
         claims=tuple(_claim(claim, documents) for claim in _telling(verdict.get("metadata", {}))),

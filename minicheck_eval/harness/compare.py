@@ -67,9 +67,7 @@ class _Found:
     def part(self, name: str) -> _Part:
         return self.parts.setdefault(name, _Part())
 
-    def flip(self, record: Mapping[str, Any], name: str, before: Before) -> None:
-        after = record["verdicts"][name]["outcome"]
-        kind = (before.outcomes[name], after if after in JUDGED else "")
+    def flip(self, record: Mapping[str, Any], name: str, before: Before, kind: tuple[str, str]) -> None:
         ids = self.flipped.setdefault(kind, [])
         ids.append(record["id"])
         if len(ids) <= MOST_CHANGES:
@@ -131,11 +129,12 @@ def _remember(record: Mapping[str, Any], found: dict[str, _Found]) -> Before:
 def _count(found: _Found, record: Mapping[str, Any], name: str, after: str, before: Before | None) -> None:
     part = found.part(record["slice"])
     part.run[after] += 1
-    if before is None or name not in before.outcomes:
+    then = None if before is None else before.outcome(name)
+    if before is None or then is None:
         return
-    part.pairs[before.outcomes[name], after] += 1
-    if before.outcomes[name] in JUDGED and after != before.outcomes[name]:
-        found.flip(record, name, before)
+    part.pairs[then, after] += 1
+    if then in JUDGED and after != then:
+        found.flip(record, name, before, (then, after if after in JUDGED else ""))
 
 
 def _header(folder: Path) -> dict[str, Any]:

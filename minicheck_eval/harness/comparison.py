@@ -80,7 +80,7 @@ class Change:
 
     def to_json(self) -> dict[str, Any]:
         """Return the change as JSON-ready values."""
-        return asdict(self)
+        return {**asdict(self), "claims": [asdict(claim) for claim in self.claims], "documents": list(self.documents)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class EvaluatorComparison:
             "newly_passing": list(self.newly_passing),
             "no_verdict_now": list(self.no_verdict_now),
             "changes": {name: change.to_json() for name, change in self.changes.items()},
-            "groups": [asdict(group) for group in self.groups],
+            "groups": [{"document": group.document, "ids": list(group.ids)} for group in self.groups],
         }
 
 

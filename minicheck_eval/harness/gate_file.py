@@ -15,8 +15,7 @@ from minicheck_eval.harness.gate_rules import EvaluatorGates, Gates
 __all__ = ["read_gates"]
 
 TABLE = ("tool", "minicheck_eval", "gates")
-# An integer is a share too, where it is 0 or 1.
-Share = Annotated[float, Field(ge=0, le=1, strict=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SliceTable(Strict):

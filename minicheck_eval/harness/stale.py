@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 
 from minicheck_eval.errors import BadInput
 from minicheck_eval.harness.case import Case
@@ -21,7 +22,7 @@ class Review:
     """What should be looked at again."""
 
     due: tuple[tuple[str, str], ...]
-    """Id and date, the oldest first."""
+    """Id and date, the oldest first, else in the order of the cases."""
     undated: int
     """Cases without a date: nobody knows."""
 
@@ -46,5 +47,6 @@ def due_for_review(cases: Iterable[Case], *, after: timedelta, today: datetime) 
         date = datetime.fromisoformat(case.date)
         date = date if date.tzinfo else date.replace(tzinfo=UTC)
         if today - date > after:
-            due.append((date, case.id, case.date))
-    return Review(due=tuple((name, written) for _, name, written in sorted(due)), undated=undated)
+            due.append((date, (case.id, case.date)))
+    due.sort(key=itemgetter(0))
+    return Review(due=tuple(written for _, written in due), undated=undated)

@@ -18,11 +18,13 @@ __all__ = ["print_comparison"]
 
 MOST_CASES = 10
 LINE = 200
+WIDE = 76
 COLUMNS = ("baseline", "run", "difference", "newly\nfailing", "newly\npassing", "p")
 
 
 def print_comparison(found: Comparison, console: Console) -> None:
     """Print a comparison; whatever text the cases hold, it comes out as text."""
+    console.print()
     for line, indent, style in _head(found):
         _print(console, line, indent=indent, style=style)
     for evaluator in found.evaluators:
@@ -43,7 +45,7 @@ def _table(evaluator: EvaluatorComparison, console: Console) -> Table:
     table.title = _text(console, evaluator.name, style="bold")
     table.add_column("slice", overflow="fold")
     for name in COLUMNS:
-        table.add_column(name, justify="right", overflow="fold")
+        table.add_column(name, justify="right", overflow="fold", no_wrap=console.width >= WIDE)
     for part in evaluator.slices.values():
         table.add_row(_text(console, part.name), *_cells(part))
     table.add_section()
@@ -53,7 +55,7 @@ def _table(evaluator: EvaluatorComparison, console: Console) -> Table:
 
 def _cells(part: SliceComparison) -> list[str]:
     flips = (str(part.pairs.lost), str(part.pairs.gained)) if part.paired else ("", "")
-    difference = "none" if part.difference is None else points(part.difference).replace(" points", "")
+    difference = "none" if part.difference is None else points(part.difference).replace(" points ", "\n")
     return [
         _rate(part.baseline),
         _rate(part.run),
@@ -64,12 +66,13 @@ def _cells(part: SliceComparison) -> list[str]:
 
 
 def _rate(rate: Rate | None) -> str:
-    return "none" if rate is None else f"{rate.k}/{rate.n} {rate.low:.2f}-{rate.high:.2f}"
+    return "none" if rate is None else f"{rate.k}/{rate.n}\n{rate.low:.2f}-{rate.high:.2f}"
 
 
 def _lines(evaluator: EvaluatorComparison) -> Iterator[tuple[str, int, str]]:
     for part in (*evaluator.slices.values(), evaluator.overall):
-        if part.difference is None or part.difference.value:
+        # The table has the numbers of all; in words stand what can be seen, and the whole.
+        if part.visible or part is evaluator.overall:
             yield f"{plain(part.name, most=LINE)}: {part.words}", 0, "bold red" if part.dropped else ""
     shown = 0
     for group in evaluator.groups:
