@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,7 +65,9 @@ class _Found:
     changes: dict[str, Change] = field(default_factory=dict)
 
     def part(self, name: str) -> _Part:
-        return self.parts.setdefault(name, _Part())
+        if name not in self.parts:
+            self.parts[name] = _Part()
+        return self.parts[name]
 
     def flip(self, record: Mapping[str, Any], name: str, before: Before, kind: tuple[str, str]) -> None:
         ids = self.flipped.setdefault(kind, [])
@@ -95,14 +97,14 @@ class _Found:
 def compare(run: Path, baseline: Path) -> Comparison:
     """Compare the runs that two folders hold; cases are matched by id."""
     header, baseline_header = _header(run), baseline_header_of(baseline)
-    found: dict[str, _Found] = {}
+    found: defaultdict[str, _Found] = defaultdict(_Found)
     then = {record["id"]: _remember(record, found) for record in read_records(baseline)}
     overlap = Overlap(baseline=len(then))
     for record in read_records(run):
         before = then.get(record["id"])
         overlap.add(record, before)
         for name, verdict in record["verdicts"].items():
-            _count(found.setdefault(name, _Found()), record, name, verdict["outcome"], before)
+            _count(found[name], record, name, verdict["outcome"], before)
     evaluators = tuple(found[name].compared(name) for name in sorted(found))
     return Comparison(
         run=_side(run, header),
@@ -120,9 +122,9 @@ def baseline_header_of(folder: Path) -> dict[str, Any]:
     return header
 
 
-def _remember(record: Mapping[str, Any], found: dict[str, _Found]) -> Before:
+def _remember(record: Mapping[str, Any], found: defaultdict[str, _Found]) -> Before:
     for name, verdict in record["verdicts"].items():
-        found.setdefault(name, _Found()).part(record["slice"]).baseline[verdict["outcome"]] += 1
+        found[name].part(record["slice"]).baseline[verdict["outcome"]] += 1
     return Before.of(record)
 
 
