@@ -19,6 +19,7 @@ class Judge:
     """Passes an answer that says so."""
 
     identity: Any
+    notes: tuple[str, ...] = ()
 
     def __enter__(self):
         return self
