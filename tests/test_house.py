@@ -31,6 +31,8 @@ def test_public_surface_is_pinned():
         "from minicheck_eval.cli import main; main(['--help'])",
         "from minicheck_eval.cli import main; main(['run', '--help'])",
         "from minicheck_eval.cli import main; main(['check', '--help'])",
+        "from minicheck_eval.cli import main; main(['compare', '--help'])",
+        "from minicheck_eval.cli import main; main(['plan-size', '--help'])",
         "import minicheck_eval.testing",
         "import minicheck_eval.reports, minicheck_eval.harness.cases, minicheck_eval.evaluators.decision",
     ],

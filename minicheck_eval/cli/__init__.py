@@ -16,8 +16,10 @@ __all__ = ["main"]
 VERBS = {
     "calibrate": "Tell what a judge's verdicts are worth, and fit its threshold.",
     "check": "Check one text against documents.",
+    "compare": "Compare a run with a baseline, case by case.",
     "demo": "Run the packaged cases and show the report.",
     "fetch": "Get a judge's weights onto this machine.",
+    "plan-size": "Say how many cases a finding takes.",
     "run": "Check a file of cases, or go on with a run.",
     "tape": "Look after recorded answers: stats, verify, prune, diff.",
 }
@@ -33,7 +35,8 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in VERBS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"minicheck_eval.cli.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(importlib.import_module(f"minicheck_eval.cli.{module}"), module)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_arguments, judge_options, not_nan
+from minicheck_eval.cli.gate_options import gate_options, gate_rule, print_beside, print_due
+from minicheck_eval.cli.judge_options import judge_arguments, judge_options
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 
 if TYPE_CHECKING:
@@ -63,20 +64,10 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
 @click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", callback=_read_meta, help="Recorded with the run.")
 @click.option(
-    "--min-rate",
-    type=click.FloatRange(0, 1),
-    callback=not_nan,
-    default=1.0,
-    show_default=True,
-    help="Least pass rate of every slice.",
-)
-@click.option(
-    "--max-unjudged", type=click.IntRange(0), default=0, show_default=True, help="Most cases without a verdict."
-)
-@click.option(
     "--batch-cases", type=click.IntRange(1), default=32, show_default=True, help="Cases judged and recorded together."
 )
 @click.option("--restart", is_flag=True, help="Forget the run that the folder holds.")
+@gate_options
 @judge_options
 def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
@@ -98,7 +89,10 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     _warn(result.repairs)
     try:
         console = Console()
-        print_report(result, console if console.width >= LEAST_WIDTH else Console(width=LEAST_WIDTH))
+        console = console if console.width >= LEAST_WIDTH else Console(width=LEAST_WIDTH)
+        print_report(result, console)
+        print_beside(result, options["baseline"], console)
+        print_due(loaded.cases, options["stale_after"])
     except OSError as error:
         raise CouldNotJudge(
             f"the report cannot be printed: {error.strerror}", hint=f"the run is in {result.directory}"
@@ -107,15 +101,14 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
 
 
 def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[str, str], **options: Any) -> Run:
-    from minicheck_eval.harness.gates import GateRule
     from minicheck_eval.harness.run import finished_run, run_cases
     from minicheck_eval.reports.progress import progress_bar
 
-    rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
+    rule = gate_rule(options, out)
     from minicheck_eval.judge import identity_without_weights, open_judge
 
     name, how = options["judge"], judge_arguments(options)
-    options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
+    options = {key: _recorded(value) for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}
     known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
     restart = restart or _is_on_tape(out, how["tape"])
@@ -155,6 +148,12 @@ def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
     if header is not None and there != str(tape.folder):
         raise RunMismatch(f"{out} holds a run whose answers are not on the tape {tape.folder}", hint=OTHER_OUT)
     return True
+
+
+def _recorded(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value
 
 
 def _folder(cases: Path, judge: str, evaluator: str) -> Path:

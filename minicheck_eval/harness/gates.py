@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
-from minicheck_eval.harness.statistics import Rate
+from minicheck_eval.harness.comparison import Comparison
+from minicheck_eval.harness.statistics import percent, rate_in_words
 from minicheck_eval.harness.summary import EvaluatorSummary, Summary
 
-__all__ = ["Decision", "GateRule", "Status", "check", "percent", "rate_in_words"]
+__all__ = [
+    "Decision",
+    "Finding",
+    "GateRule",
+    "Rule",
+    "Status",
+    "asked_for",
+    "check",
+    "decide",
+    "percent",
+    "rate_in_words",
+]
 
 Status = Literal["passed", "failed", "undecided", "could_not_judge"]
+Finding = tuple[Status, str]
 
 BEST_FIRST: tuple[Status, ...] = ("passed", "undecided", "failed", "could_not_judge")
 EXIT_CODES: dict[Status, int] = {"passed": 0, "undecided": 1, "failed": 1, "could_not_judge": 3}
 
 
+class Rule(Protocol):
+    """What is asked of a run, in whatever form."""
+
+    @property
+    def undecided_passes(self) -> bool:
+        """Tell whether an undecided run ends with exit code 0."""
+        ...
+
+    def decide(self, summary: Summary, directory: Path) -> Decision:
+        """Decide the run that a folder holds."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rule as JSON-ready values."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRule:
-    """What is asked of a run."""
+    """What is asked of a run, in short: the same of every slice."""
 
     min_rate: float = 1.0
     """The least pass rate of every slice."""
     max_unjudged: int = 0
     """The most cases that may be invalid or in error, and the most in scope whose answer has nothing to check."""
+    undecided_passes: bool = False
+
+    def decide(self, summary: Summary, directory: Path) -> Decision:  # noqa: ARG002 - other rules look into the folder
+        """Decide by the counts alone."""
+        return check(summary, self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON-ready values."""
@@ -37,12 +73,14 @@ class Decision:
 
     status: Status
     reasons: tuple[str, ...]
-    rule: GateRule
+    rule: Rule
+    comparison: Comparison | None = None
+    """With the baseline, where the rule asked for one."""
 
     @property
     def exit_code(self) -> int:
         """Return the exit code of a program that ran this gate."""
-        return EXIT_CODES[self.status]
+        return 0 if self.status == "undecided" and self.rule.undecided_passes else EXIT_CODES[self.status]
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON-ready values."""
@@ -51,34 +89,27 @@ class Decision:
 
 def check(summary: Summary, rule: GateRule) -> Decision:
     """Apply a rule to a summary; the worst that is found anywhere decides."""
+    return decide(summary, (found for evaluator in summary.evaluators for found in _findings(evaluator, rule)), rule)
+
+
+def decide(summary: Summary, findings: Iterable[Finding], rule: Rule, comparison: Comparison | None = None) -> Decision:
+    """Make a decision of findings: the worst decides, and stands first."""
+    found = list(findings)
     if not any(evaluator.overall.total for evaluator in summary.evaluators):
-        return Decision(status="could_not_judge", reasons=("there is no case with a verdict",), rule=rule)
-    found = [finding for evaluator in summary.evaluators for finding in _findings(evaluator, rule)]
+        found = [("could_not_judge", "there is no case with a verdict")]
     status = max((status for status, _ in found), key=BEST_FIRST.index)
-    if status == "passed":
-        return Decision(status=status, reasons=tuple(reason for _, reason in found), rule=rule)
     # What is in order explains nothing about a gate that did not pass.
-    worst_first = sorted((f for f in found if f[0] != "passed"), key=lambda f: -BEST_FIRST.index(f[0]))
-    return Decision(status=status, reasons=tuple(reason for _, reason in worst_first), rule=rule)
+    shown = [finding for finding in found if status == "passed" or finding[0] != "passed"]
+    worst_first = sorted(shown, key=lambda finding: -BEST_FIRST.index(finding[0]))
+    return Decision(status=status, reasons=tuple(reason for _, reason in worst_first), rule=rule, comparison=comparison)
 
 
-def percent(share: float) -> str:
-    """Write a share as a percentage; only all of it is 100 %, and only nothing is 0 %."""
-    value = round(share * 100, 1)
-    if share < 1:
-        value = min(value, 99.9)
-    if share > 0:
-        value = max(value, 0.1)
-    return f"{value:.1f} %"
+def asked_for(share: float) -> str:
+    """Write a limit as it was given."""
+    return f"{round(share * 100, 6):g} %"
 
 
-def rate_in_words(found: Rate) -> str:
-    """Write a rate with its counts and its interval."""
-    shares = f"{percent(found.value)} [{percent(found.low)}, {percent(found.high)}]"
-    return f"{found.k} of {found.n} passed = {shares}"
-
-
-def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[tuple[Status, str]]:
+def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[Finding]:
     name, overall = evaluator.name, evaluator.overall
     if overall.unjudged > rule.max_unjudged:
         counts = f"{overall.invalid} invalid + {overall.error} error = {overall.unjudged} of {overall.total} cases"
@@ -97,5 +128,4 @@ def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[tuple[Sta
             yield "undecided", f"{name}, {part}: none of {tally.total} cases has a verdict, so there is no rate"
             continue
         status: Status = "passed" if found.value >= rule.min_rate else "failed"
-        asked = f"{round(rule.min_rate * 100, 6):g} %"
-        yield status, f"{name}, {part}: {rate_in_words(found)}, asked for {asked}"
+        yield status, f"{name}, {part}: {rate_in_words(found)}, asked for {asked_for(rule.min_rate)}"

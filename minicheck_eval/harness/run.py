@@ -14,7 +14,7 @@ from minicheck_eval.errors import BadInput, MinicheckError, RunMismatch
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.files import encode
-from minicheck_eval.harness.gates import Decision, GateRule, check
+from minicheck_eval.harness.gates import Decision, GateRule, Rule
 from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
 from minicheck_eval.harness.progress import Progress, Step, claims_of
 from minicheck_eval.harness.provenance import git_state, now, package_versions
@@ -58,7 +58,7 @@ def run_cases(
     cases_path: Path,
     cases_digest: str,
     left_out: Sequence[Problem] = (),
-    rule: GateRule | None = None,
+    rule: Rule | None = None,
     restart: bool = False,
     evaluator_name: str = FACT_CHECKING,
     batch_cases: int = 32,
@@ -108,7 +108,7 @@ def finished_run(
     identity: JudgeIdentity,
     arguments: Mapping[str, Any],
     meta: Mapping[str, str],
-    rule: GateRule,
+    rule: Rule,
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
 
@@ -239,9 +239,9 @@ def _silent(_: Step) -> None:
     pass
 
 
-def _finish(journal: Journal, header: Mapping[str, Any], rule: GateRule) -> Run:
+def _finish(journal: Journal, header: Mapping[str, Any], rule: Rule) -> Run:
     summary = summarise(journal.records())
-    decision = check(summary, rule)
+    decision = rule.decide(summary, journal.directory)
     found = {"summary": summary.to_json(), "decision": decision.to_json()}
     finished = {**header, "status": "finished", "finished_at": header["finished_at"] or now(), **found}
     if finished != journal.header():
