@@ -1,0 +1,47 @@
+"""Looks at every line of a tape: what is damaged, out of its place, or there twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from minicheck_eval.errors import IntegrityError
+from minicheck_eval.tape.header import HEADER
+from minicheck_eval.tape.record import key_of, read_line
+from minicheck_eval.tape.shards import JOURNAL
+
+__all__ = ["Problem", "problems"]
+
+Problem = tuple[bool, str]
+"""Whether answers are in danger, and what is wrong."""
+
+
+def problems(folder: Path) -> Iterator[Problem]:
+    """Say what is wrong with the files of a tape."""
+    if not (folder / HEADER).exists():
+        yield True, f"{folder / HEADER} is not there"
+    for path in sorted(folder.glob("*.jsonl")):
+        if path.name == JOURNAL:
+            yield False, f"{path} waits to be merged: the next recording does that"
+        else:
+            yield from _of_shard(path)
+
+
+def _of_shard(path: Path) -> Iterator[Problem]:
+    before = ""
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            where = f"{path}:{number}"
+            try:
+                read_line(line, where)
+            except IntegrityError as error:
+                yield True, str(error)
+                continue
+            key = key_of(line)
+            if key[0] != path.name[0]:
+                yield True, f"{where} belongs into the file {key[0]}.jsonl"
+            elif key == before:
+                yield False, f"{where} answers what the line before does; the later day counts"
+            elif key < before:
+                yield False, f"{where} is out of order, as after a merge of two branches"
+            before = key
