@@ -9,17 +9,21 @@ from minicheck_eval.backends.recheck import RecheckingBackend, measure_noise
 from minicheck_eval.errors import IntegrityError
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.identity import JudgeIdentity
-from minicheck_eval.loading import load_backend
 from minicheck_eval.manifest import Located
 from minicheck_eval.scoring import Backend, Score
 from minicheck_eval.settings import Settings
 from minicheck_eval.store.weights import known_digests
+from minicheck_eval.tape.opening import record_over, replay
+from minicheck_eval.tape.options import TapeOptions
 
 __all__ = ["open_family"]
 
 
-def open_family(settings: Settings) -> tuple[JudgeIdentity, FactCheckingEvaluator]:
-    """Load the model, ask it what is known, and join it with what it is asked."""
+def open_family(settings: Settings, tape: TapeOptions | None = None) -> tuple[JudgeIdentity, FactCheckingEvaluator]:
+    """Load the model, ask it what is known, and join it with what it is asked; or play its tape, without the model."""
+    if tape is not None and tape.replays_only:
+        replayed = replay(tape, settings.identity)
+        return replayed.identity, _evaluator(replayed.backend, settings)
     backend = _open_backend(settings)
     # Known answers are those to the ids and positions that the judge was made for.
     if settings.parity.rope_theta is None and not settings.parity.double_bos:
@@ -29,7 +33,7 @@ def open_family(settings: Settings) -> tuple[JudgeIdentity, FactCheckingEvaluato
     # What was fetched just now has digests that were not known before.
     digests = known_digests(settings.located)
     identity = replace(settings.identity, backend=backend.name, dtype=backend.dtype, digests=digests)
-    return identity, _evaluator(backend, settings)
+    return identity, _evaluator(record_over(backend, tape, identity), settings)
 
 
 def _evaluator(backend: Backend, settings: Settings) -> FactCheckingEvaluator:
@@ -44,11 +48,15 @@ def _evaluator(backend: Backend, settings: Settings) -> FactCheckingEvaluator:
 
 
 def _open_backend(settings: Settings) -> Backend:
+    from minicheck_eval.loading import load_backend
+
     return load_backend(settings.located, settings.placement, settings.chunk_tokens, settings.parity)
 
 
 def _rechecking(fast: Backend, settings: Settings) -> Backend:
     """Put a second backend beside the first, which computes in float32, one prompt at a time."""
+    from minicheck_eval.loading import load_backend
+
     manifest, placement = settings.located.manifest, replace(settings.placement, dtype="float32", quantization="")
     exact = load_backend(settings.located, placement, settings.chunk_tokens, settings.parity, alone=True)
     borders = [("support", settings.decision.threshold), ("mass", settings.decision.least_mass)]

@@ -29,6 +29,8 @@ from minicheck_eval.evaluators.rubric import RubricEvaluator
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score
 from minicheck_eval.store.weights import chat_digests
+from minicheck_eval.tape.opening import record_over, replay
+from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text import SPLITTER
 from minicheck_eval.text.replies import ReplyRule
 
@@ -133,20 +135,27 @@ class GeneralSettings:
         return self.place.model if isinstance(self.place, Address) else self.place.resolve().name
 
 
-def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
-    """Connect to the model, or load it, and join it with what it is asked.
+def open_general(settings: GeneralSettings, server: ServerOptions, tape: TapeOptions | None = None) -> Opened:
+    """Connect to the model, or load it, and join it with what it is asked; or play its tape, without the model.
 
     Raises `ModelUnavailable` without the model, and `BackendError` where it answers neither yes nor no.
     """
+    if tape is not None and tape.replays_only:
+        replayed = replay(tape, settings.identity)
+        return _joined(settings, *replayed)
     backend, facts = _backend(settings, server)
     try:
         reader, reading = _reader(settings, backend, facts)
-        evaluator = _evaluator(settings, reader)
+        identity = _identity(settings, facts, reader, reading)
+        return _joined(settings, identity, record_over(reader, tape, identity))
     except BaseException:
         _close(backend)
         raise
+
+
+def _identity(settings: GeneralSettings, facts: ServerFacts, reader: Backend, reading: str) -> JudgeIdentity:
     known = settings.identity
-    identity = replace(
+    return replace(
         known,
         revision=facts.revision,
         digests={**known.digests, **facts.digests},
@@ -155,9 +164,13 @@ def open_general(settings: GeneralSettings, server: ServerOptions) -> Opened:
         quantization=facts.quantization or known.quantization,
         window_tokens=facts.window_tokens,
         reading=reading or known.reading,
-        chunk_tokens=evaluator.chunk_tokens if isinstance(evaluator, FactCheckingEvaluator) else None,
     )
-    return Opened(identity, evaluator, reader)
+
+
+def _joined(settings: GeneralSettings, identity: JudgeIdentity, backend: Backend) -> Opened:
+    evaluator = _evaluator(settings, backend)
+    chunk_tokens = evaluator.chunk_tokens if isinstance(evaluator, FactCheckingEvaluator) else None
+    return Opened(replace(identity, chunk_tokens=chunk_tokens), evaluator, backend)
 
 
 def _backend(settings: GeneralSettings, server: ServerOptions) -> tuple[ReplyingBackend, ServerFacts]:

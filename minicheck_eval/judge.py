@@ -19,6 +19,8 @@ from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.parity import Parity
 from minicheck_eval.scoring import Backend, StreamingBackend, Usage
 from minicheck_eval.settings import Settings
+from minicheck_eval.tape.backend import TapeBackend
+from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["Fallback", "Judge", "Scores", "identity_without_weights", "open_judge"]
@@ -81,6 +83,11 @@ class Judge:
         for backend in self.backends.values():
             if (confirm := getattr(backend, "confirm", None)) is not None:
                 confirm()
+
+    @property
+    def tapes(self) -> dict[str, dict[str, Any]]:
+        """Tell for each judge that is on a tape, by name, what the tape holds, and what was not on it."""
+        return {name: b.to_json() for name, b in self.backends.items() if isinstance(b, TapeBackend)}
 
     @property
     def backend(self) -> Backend:
@@ -159,6 +166,7 @@ def open_judge(
     pass_score: int | None = None,
     server: ServerOptions | None = None,
     fallback: Fallback | None = None,
+    tape: TapeOptions | None = None,
 ) -> Judge:
     """Open the judge `name`: one with a manifest, a folder with a model, `ollama:MODEL` or `openai:URL#MODEL`.
 
@@ -169,9 +177,9 @@ def open_judge(
 
     A chat model can also be asked for "relevancy", "answers-question" or "rubric" (passes from `pass_score` of 5) as
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
-    compares), or "auto".  `server` says how a server is asked; `fallback` is asked where this judge is not enough.
-    Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where it is
-    not the one it should be.
+    compares), or "auto".  `server` says how a server is asked, `fallback` is asked where this judge is not enough, and
+    `tape` replays what was recorded.  Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model,
+    and `IntegrityError` where it is not the one it should be.
     """
     wanted = Wanted(
         evaluator, threshold, chunk_tokens, claim_aggregation, split_claims, parity, recheck, reading, rule, pass_score
@@ -181,12 +189,12 @@ def open_judge(
     )
     server = server or ServerOptions()
     second = None if fallback is None else choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server)
+    first = _open(settings, server, tape)
     if fallback is None or second is None:
         return first
     try:
         # The address that was given is that of the first judge's server.
-        return _with_fallback(first, _open(second, replace(server, url=None)), fallback)
+        return _with_fallback(first, _open(second, replace(server, url=None), tape), fallback)
     except BaseException:
         first.close()
         raise
@@ -207,11 +215,11 @@ def identity_without_weights(
     return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
 
 
-def _open(settings: Settings | GeneralSettings, server: ServerOptions) -> Judge:
+def _open(settings: Settings | GeneralSettings, server: ServerOptions, tape: TapeOptions | None) -> Judge:
     if isinstance(settings, Settings):
-        identity, checker = open_family(settings)
+        identity, checker = open_family(settings, tape)
         return Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
-    opened = open_general(settings, server)
+    opened = open_general(settings, server, tape)
     return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={opened.identity.judge: opened.backend})
 
 

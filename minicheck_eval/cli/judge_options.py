@@ -124,6 +124,14 @@ OPTIONS = (
         type=click.Choice(["reference", "published"]),
         help="Judge as the MiniCheck package does; see the README.",
     ),
+    click.option(
+        "--tape", metavar="DIR", help="Folder of recorded answers, a tape for each judge; they are not asked for again."
+    ),
+    click.option(
+        "--mode",
+        type=click.Choice(["replay-only", "record", "record-always", "bypass"]),
+        help="What is done with the tape.  [default: replay-only where $CI is set, else record]",
+    ),
 )
 
 
@@ -138,6 +146,7 @@ def judge_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return what `open_judge` takes, from the flags of a verb; its other flags are left out."""
     from minicheck_eval.backends.servers.options import ServerOptions
     from minicheck_eval.choosing import Fallback
+    from minicheck_eval.tape.options import TapeOptions
     from minicheck_eval.text.replies import ReplyRule
 
     server = ServerOptions(
@@ -157,5 +166,6 @@ def judge_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
         **{plain: options[plain] for plain in PLAIN},
         "rule": ReplyRule(**words) if words else None,
         "server": server,
+        "tape": TapeOptions.read(options["tape"], options["mode"]),
         "fallback": None if name is None else Fallback(name, reasons, options["fallback_band"]),
     }

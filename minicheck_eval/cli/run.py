@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from minicheck_eval.cli.judge_options import judge_arguments, judge_options, not_nan
-from minicheck_eval.errors import BadInput, CouldNotJudge
+from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 
 if TYPE_CHECKING:
     from minicheck_eval.harness.cases import Loaded
     from minicheck_eval.harness.run import Run
+    from minicheck_eval.tape.options import TapeOptions
 
 __all__ = ["run"]
 
@@ -37,6 +38,8 @@ SHAPING = (
     "fallback_on",
     "fallback_band",
     "window_tokens",
+    "tape",
+    "mode",
 )
 """Options that make other verdicts."""
 
@@ -114,7 +117,8 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     name, how = options["judge"], judge_arguments(options)
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}
-    known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server")}
+    known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
+    restart = restart or _is_on_tape(out, how["tape"])
     if not restart:
         identity = identity_without_weights(name, **known)
         done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
@@ -137,6 +141,19 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
             batch_cases=options["batch_cases"],
             progress=progress,
         )
+
+
+def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
+    """Tell whether a run begins anew since all that it needs again is on a tape; refuse to forget what is on none."""
+    from minicheck_eval.harness.journal import OTHER_OUT, read_header
+
+    if tape is None or not tape.active:
+        return False
+    header = read_header(out)
+    there = None if header is None else header.get("arguments", {}).get("tape")
+    if header is not None and there != str(tape.folder):
+        raise RunMismatch(f"{out} holds a run whose answers are not on the tape {tape.folder}", hint=OTHER_OUT)
+    return True
 
 
 def _folder(cases: Path, judge: str, evaluator: str) -> Path:

@@ -94,6 +94,7 @@ def run_cases(
             journal.write_header(header | {"usage": meter.added_to(header.get("usage"), evaluator_name)})
             raise
         header |= {"usage": meter.added_to(header.get("usage"), evaluator_name)}
+        header |= {"tapes": dict(getattr(evaluator, "tapes", {}))}
         journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
 
@@ -169,6 +170,7 @@ def _begin(
         "arguments": {},
         "meta": {},
         "usage": {},
+        "tapes": {},
         "started_at": now(),
         "finished_at": None,
         "summary": None,

@@ -25,6 +25,7 @@ MOST_CLAIMS = 3
 MOST_REASONS = 20
 LINE = 200
 WIDE = 76
+SHORT = 12
 WORDS: dict[Status, tuple[str, str]] = {
     "passed": ("PASSED", "bold green"),
     "failed": ("FAILED", "bold red"),
@@ -64,6 +65,8 @@ class _Report:
             self._print(f"and {len(reasons) - MOST_REASONS} more reasons in run.json", indent=2)
         if left_out := len(cases["left_out"]):
             self._print(f"{left_out} bad rows were left out; run.json names them", style="yellow")
+        for name, tape in run.header.get("tapes", {}).items():
+            self._print(_tape(name, tape, judge), style="yellow" if tape["missed"] else "dim")
         self._print(f"The run is in {run.directory}")
 
     def table(self, evaluator: EvaluatorSummary) -> None:
@@ -137,6 +140,17 @@ def _cost(usage: Mapping[str, Any], decided: int | None) -> str:
     if decided is not None:
         words[-1] += f"; it decided {decided:,} {'case' if decided == 1 else 'cases'}"
     return ", ".join(words)
+
+
+def _tape(name: str, tape: Mapping[str, Any], judge: Mapping[str, Any]) -> str:
+    """Say what was replayed: by which judge, and when it was recorded."""
+    records = tape["records"].get("score", 0) + tape["records"].get("reply", 0)
+    days = tape["first"] if tape["first"] == tape["last"] else f"{tape['first']} to {tape['last']}"
+    told = judge if name == judge["judge"] else judge["fallback"]
+    who = ", ".join(filter(None, (told["model"], told["revision"][:SHORT], told["backend"], told["dtype"])))
+    words = f"tape {tape['folder']} ({tape['mode']}): {records:,} answers of {who}"
+    words += f", recorded {days}, digest {tape['digest'][:SHORT]}" if records else ""
+    return words + (f"; {tape['missed']:,} questions were not on it" if tape["missed"] else "")
 
 
 def _cells(tally: Tally) -> list[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar, cast
 
-from minicheck_eval.backends.server_estimate import estimate_tokens
+from minicheck_eval.backends.servers.estimate import estimate_tokens
 from minicheck_eval.errors import BadInput
 from minicheck_eval.scoring import (
     Backend,
@@ -53,7 +53,7 @@ class TapeBackend:
         if (inner is None) != (mode is Mode.REPLAY_ONLY) or mode is Mode.BYPASS:
             raise BadInput(f"mode {mode} {'without' if inner is None else 'with'} a judge", hint="replay without one")
         self.tape = tape
-        self.mode = mode
+        self.mode = Mode(mode)
         self.repeat = repeat
         self.replayed = 0
         self.missed = 0

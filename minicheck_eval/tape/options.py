@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
-from minicheck_eval.backends.server_options import Address
+from minicheck_eval.backends.servers.options import Address
 from minicheck_eval.errors import BadInput
 
 __all__ = ["Mode", "TapeOptions", "folder_of"]

@@ -1,6 +1,6 @@
 """One line of a tape: its key, what was asked in words, what was answered, and a seal over all that.
 
-    {"key": "…", "recorded": "2026-11-30", "kind": "score", "template": "…", "prefix": "…", "suffix": […], …, "seal": "…"}
+    {"key": "…", "recorded": "2026-11-30", "kind": "score", "template": "…", "prefix": "…", …, "seal": "…"}
 
 `template` and `prefix` name lines of the kind "text", so that what many prompts share is written once.
 """

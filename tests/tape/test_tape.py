@@ -1,7 +1,6 @@
 """The folder of a tape: bytes, merges, damage."""
 
 import json
-import shutil
 import subprocess
 
 import pytest
@@ -19,6 +18,10 @@ def files(folder):
 
 def shards(folder):
     return sorted(folder.glob("?.jsonl"))
+
+
+def lines_of(path):
+    return path.read_bytes().splitlines(keepends=True)
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_an_unchanged_answer_changes_no_byte(recording, fill, fake, tmp_path, mo
         tape = recording(judge, "record-always")
         tape.score([fill("d", str(i)) for i in range(20)])
         tape.close()
-    days = [json.loads(line)["recorded"] for path in shards(tmp_path / "tape") for line in path.open()]
+    days = [json.loads(line)["recorded"] for path in shards(tmp_path / "tape") for line in lines_of(path)]
     assert 1 == days.count("2026-02-02")
     stats = Tape.open(tmp_path / "tape").stats()
     assert ("2026-01-01", "2026-02-02") == (stats.first, stats.last)
@@ -70,7 +73,7 @@ def test_an_unchanged_answer_changes_no_byte(recording, fill, fake, tmp_path, mo
 def test_a_tape_of_another_judge_is_refused(record, tmp_path, header):
     """The error names each field that differs; what was not known before is filled in."""
     record("c")
-    with pytest.raises(RunMismatch, match="revision is '1' on the tape and '2' here; digests.weights is 'a'"):
+    with pytest.raises(RunMismatch, match=r"revision is '1' on the tape and '2' here; digests.weights is 'a'"):
         Tape.record(tmp_path / "tape", header.model_copy(update={"revision": "2", "digests": {"weights": "b"}}))
     Tape.record(tmp_path / "tape", header.model_copy(update={"reading": "words"}))
     with pytest.raises(RunMismatch, match="reading is 'words' on the tape and 'first-token' here"):
@@ -102,7 +105,7 @@ def test_replay_of_nothing_says_how_to_record(tmp_path):
 def test_tampered_and_torn_lines_are_found(record, replaying, fill, tmp_path, change):
     """Neither a changed verdict nor a cut line nor a conflict that was left is ever replayed."""
     record("c")
-    path, line = next((p, x) for p in shards(tmp_path / "tape") for x in p.open("rb") if b'"support"' in x)
+    path, line = next((p, x) for p in shards(tmp_path / "tape") for x in lines_of(p) if b'"support"' in x)
     path.write_bytes(path.read_bytes().replace(line, change(line)))
     assert any(severe for severe, _ in problems(tmp_path / "tape"))
     with pytest.raises(IntegrityError, match=path.name):
@@ -145,8 +148,7 @@ def test_tapes_of_two_branches_merge_to_their_union(record, replaying, fill, tmp
     assert replay.score([fill("d", "both")])[0].support in (0.2, 0.3)
     before = replay.tape.stats()
     record("new")
-    (text,) = [text for _, text in problems(folder)] or [""]
-    assert "" == text or "order" in text or "line before" in text
+    assert [] == [text for severe, text in problems(folder) if severe]
     assert before.records["score"] + 1 == Tape.open(folder).stats().records["score"]
 
 
@@ -171,7 +173,6 @@ def test_prune_drops_what_no_recording_met(record, replaying, fill, tmp_path):
     folder = tmp_path / "tape"
     record("old", document="gone")
     record("kept")
-    shutil.rmtree(folder / ".used", ignore_errors=True)
     (folder / ".used").unlink()
     with pytest.raises(BadInput, match="nothing says"):
         prune_unused(folder)
