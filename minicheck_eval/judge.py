@@ -187,17 +187,7 @@ def open_judge(
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    server = server or ServerOptions()
-    second = None if fallback is None else choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server, tape)
-    if fallback is None or second is None:
-        return first
-    try:
-        # The address that was given is that of the first judge's server.
-        return _with_fallback(first, _open(second, replace(server, url=None), tape), fallback)
-    except BaseException:
-        first.close()
-        raise
+    return _open_both(settings, fallback and (fallback, wanted), server or ServerOptions(), tape)
 
 
 def identity_without_weights(
@@ -221,6 +211,26 @@ def _open(settings: Settings | GeneralSettings, server: ServerOptions, tape: Tap
         return Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
     opened = open_general(settings, server, tape)
     return Judge(identity=opened.identity, evaluator=opened.evaluator, backends={opened.identity.judge: opened.backend})
+
+
+def _open_both(
+    settings: Settings | GeneralSettings,
+    second: tuple[Fallback, Wanted] | None,
+    server: ServerOptions,
+    tape: TapeOptions | None,
+) -> Judge:
+    if second is None:
+        return _open(settings, server, tape)
+    fallback, wanted = second
+    # What is wrong with the second is found before the first is opened.
+    chosen = choose_fallback(settings, fallback, wanted)
+    first = _open(settings, server, tape)
+    try:
+        # The address that was given is that of the first judge's server.
+        return _with_fallback(first, _open(chosen, replace(server, url=None), tape), fallback)
+    except BaseException:
+        first.close()
+        raise
 
 
 def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:

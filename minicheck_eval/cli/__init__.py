@@ -18,6 +18,7 @@ VERBS = {
     "demo": "Run the packaged cases and show the report.",
     "fetch": "Get a judge's weights onto this machine.",
     "run": "Check a file of cases, or go on with a run.",
+    "tape": "Look after recorded answers: stats, verify, prune, diff.",
 }
 INTERRUPTED = 130
 

@@ -4,13 +4,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from minicheck_eval.contract import Document, EvaluationRequest
 from minicheck_eval.errors import BadInput
-from minicheck_eval.scoring import Failure, Prompt, Reply, Score, Segment, Usage
+from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
+from minicheck_eval.scoring import Failure, Prompt, PromptTemplate, Reply, Score, Segment, Usage
 from minicheck_eval.tape.backend import TapeBackend
 from minicheck_eval.tape.header import TapeHeader
 from minicheck_eval.tape.options import Mode
 from minicheck_eval.tape.tape import Tape
 
+TEMPLATE = PromptTemplate("Document: {document}\n", "Claim: {claim}")
 CALM = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
@@ -128,6 +132,25 @@ def test_failures_are_not_recorded_but_too_long_is(recording, replaying, fill, f
     reasons = ("backend", "out_of_memory", "not_a_number", "too_long")
     found = replaying().score([fill("d", reason) for reason in reasons])
     assert ["not_on_tape"] * 3 + ["too_long"] == [failure.reason for failure in found]
+
+
+def test_prompts_that_are_too_long_replay_in_parts(recording, replaying, fake):
+    """That a prompt did not fit is on the tape, and so are the parts that were asked in its place."""
+    document = Document(" ".join(f"Fact {i} is well known." for i in range(40)))
+    asked = [EvaluationRequest("", [document], "Fact 7 is well known.")]
+    judge = fake()
+    judge.answer = lambda prompt: Failure("too_long", "more") if len(prompt.text) > 500 else 0.9
+
+    def evaluate(tape):
+        decision = DecisionConfig(threshold=0.5)
+        checker = FactCheckingEvaluator(tape, template=TEMPLATE, chunk_tokens=500, decision=decision, rechunk=True)
+        return checker.evaluate_batch(asked)
+
+    tape = recording(judge)
+    expected = evaluate(tape)
+    tape.close()
+    assert expected == evaluate(replaying())
+    assert [0.9, 0.9] == expected[0].metadata["claims"][0]["supports"]
 
 
 def test_token_counts_are_replayed(recording, replaying, fake):

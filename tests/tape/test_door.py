@@ -16,7 +16,7 @@ from minicheck_eval.contract import Document, EvaluationRequest, Outcome
 from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.judge import Fallback, open_judge
 from minicheck_eval.tape.options import Mode, TapeOptions
-from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI
+from minicheck_eval.testing import FakeModel, FakeOllama
 
 FERRY = Document("The ferry leaves at nine. It takes an hour.", "ferry")
 RATING = '{"reason": "Good.", "score": 5}'
@@ -54,8 +54,6 @@ def both_ways(tmp_path):
             asked = how if mode is Mode.RECORD else {**how, "server": None}
             with open_judge(name, tape=TapeOptions(tmp_path / "tapes", mode), **asked) as judge:
                 found.append((judge.identity, judge.evaluate_batch(ANSWERS)))
-                if mode is Mode.RECORD and "close" in how.get("evaluator", ""):
-                    return None
         return found
 
     return both_ways
@@ -115,19 +113,6 @@ def test_a_judge_and_its_fallback_have_a_tape_each(ollama, tmp_path):
     with open_judge("ollama:bespoke-minicheck", tape=TapeOptions(folder, Mode.REPLAY_ONLY), **how) as judge:
         assert expected == judge.evaluate_batch(ANSWERS)
     assert "ollama:chatty" == expected[0].metadata["decided_by"]
-
-
-def test_prompts_that_are_too_long_replay_in_parts(tmp_path):
-    """That a prompt did not fit is on the tape, and so are the parts that were asked in its place."""
-    long = Document(" ".join(f"Fact {i} is well known." for i in range(120)))
-    asked = [EvaluationRequest("", [long], "Fact 7 is well known.")]
-    with FakeOpenAI(says, context=WINDOW) as server:
-        name = f"openai:{server.url}#{server.model}"
-        with open_judge(name, chunk_tokens=WINDOW, tape=TapeOptions(tmp_path)) as judge:
-            expected = judge.evaluate_batch(asked)
-    with open_judge(name, tape=TapeOptions(tmp_path, Mode.REPLAY_ONLY)) as judge:
-        assert expected == judge.evaluate_batch(asked)
-    assert len(expected[0].metadata["chunks"]) > 1
 
 
 def test_a_tape_of_another_model_is_refused(ollama, tmp_path):
@@ -235,8 +220,11 @@ PROGRAM = """
 import socket, sys
 def refuse(*_): raise AssertionError("a connection was tried")
 socket.socket.connect = socket.getaddrinfo = refuse
-for name in ("torch", "transformers", "tokenizers", "accelerate"):
-    sys.modules[name] = None  # importing it is an error
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("torch", "transformers", "tokenizers", "accelerate"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
 from minicheck_eval.cli import main
 main(sys.argv[1:])
 """
@@ -255,7 +243,7 @@ def test_the_demo_replays_without_torch_or_network(nano, command, tmp_path):
         "MINICHECK_EVAL_HOME": str(tmp_path / "nothing"),
     }
     outputs = []
-    for out in ("first", "again"):
+    for out in ("replay-1", "replay-2"):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, *run, "--out", out], env=environment, capture_output=True, check=False
         )
@@ -267,4 +255,4 @@ def test_the_demo_replays_without_torch_or_network(nano, command, tmp_path):
         lines = Path(out, "results.jsonl").read_text(encoding="utf-8").splitlines()
         return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
 
-    assert verdicts("recorded") == verdicts("first") == verdicts("again")
+    assert verdicts("recorded") == verdicts("replay-1") == verdicts("replay-2")
