@@ -187,7 +187,8 @@ def open_judge(
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    return _open_both(settings, fallback and (fallback, wanted), server or ServerOptions(), tape)
+    second = None if fallback is None else (fallback, wanted)
+    return _open_both(settings, second, server or ServerOptions(), tape)
 
 
 def identity_without_weights(

@@ -117,7 +117,9 @@ def _pairs(old: Path, new: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _list(lines: list[str]) -> None:
+    from minicheck_eval.reports.plain import plain
+
     for line in lines[:MOST_SHOWN]:
-        click.echo(line)
+        click.echo(plain(line))
     if len(lines) > MOST_SHOWN:
         click.echo(f"and {len(lines) - MOST_SHOWN:,} more")

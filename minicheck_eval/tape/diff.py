@@ -47,16 +47,14 @@ class Drift:
     def summary(self) -> str:
         """Say it in one line."""
         crossed = sum(change.crosses for change in self.changed)
-        return (
-            f"{self.same:,} answers are the same, {len(self.changed):,} changed ({crossed:,} of them across the "
-            f"threshold, by {self.largest:.3g} at most), {self.only_old:,} only on the old tape, {self.only_new:,} only "
-            "on the new one"
-        )
+        moved = f"{crossed:,} of them across the threshold, by {self.largest:.3g} at most"
+        only = f"{self.only_old:,} only on the old tape, {self.only_new:,} only on the new one"
+        return f"{self.same:,} answers are the same, {len(self.changed):,} changed ({moved}), {only}"
 
     def lines(self) -> list[str]:
         """Say of each change what was asked and what was answered."""
         return [
-            f"{'!' if change.crosses else '~'} {_said(change.old)} → {_said(change.new)}  {change.asked[:SHOWN]}"
+            f"{'!' if change.crosses else '~'} {_said(change.old)} → {_said(change.new)} {change.asked[:SHOWN]}"
             for change in self.changed
         ]
 
