@@ -53,7 +53,7 @@ def killed():
 
 
 def test_a_recorder_killed_at_any_moment_loses_nothing(tmp_path, killed):
-    """What was told to be on the disk is replayed after each kill; in the end the tape is as if nothing had happened."""
+    """What was told to be on the disk is replayed after each kill; in the end it is as if nothing had happened."""
     generator = random.Random(5)
     folder = tmp_path / "killed"
     for i in range(KILLS):
