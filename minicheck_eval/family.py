@@ -22,7 +22,7 @@ __all__ = ["open_family"]
 def open_family(settings: Settings, tape: TapeOptions | None = None) -> tuple[JudgeIdentity, FactCheckingEvaluator]:
     """Load the model, ask it what is known, and join it with what it is asked; or play its tape, without the model."""
     if tape is not None and tape.replays_only:
-        replayed = replay(tape, settings.identity)
+        replayed = replay(tape, settings.identity, dtype=settings.placement.dtype)
         return replayed.identity, _evaluator(replayed.backend, settings)
     backend = _open_backend(settings)
     # Known answers are those to the ids and positions that the judge was made for.

@@ -141,7 +141,7 @@ def open_general(settings: GeneralSettings, server: ServerOptions, tape: TapeOpt
     Raises `ModelUnavailable` without the model, and `BackendError` where it answers neither yes nor no.
     """
     if tape is not None and tape.replays_only:
-        replayed = replay(tape, settings.identity)
+        replayed = replay(tape, settings.identity, dtype=settings.placement.dtype)
         return _joined(settings, *replayed)
     backend, facts = _backend(settings, server)
     try:

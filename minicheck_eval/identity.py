@@ -14,9 +14,12 @@ from minicheck_eval.parity import SAFE, Parity
 __all__ = ["JudgeIdentity", "canonical_json", "digest", "file_digest"]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical_json(value: Any) -> str:
     """Write a value as JSON with one possible spelling: sorted keys, no white space, no NaN, text as it is."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def digest(value: Any) -> str:

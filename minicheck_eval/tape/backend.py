@@ -31,6 +31,8 @@ from minicheck_eval.tape.tape import Tape
 __all__ = ["TapeBackend"]
 
 Said = TypeVar("Said", Score, Reply)
+Record = tuple[str, str, dict[str, Any]]
+"""Key, kind and content."""
 NOT_ON_TAPE = "not_on_tape"
 
 
@@ -61,6 +63,7 @@ class TapeBackend:
         self._inner = inner
         self._nearest = Nearest(tape)
         self._lock = Lock()
+        self._counts: list[Record] = []
         header = tape.header
         self.name = inner.name if inner else header.backend
         self.dtype = inner.dtype if inner else header.dtype
@@ -84,7 +87,9 @@ class TapeBackend:
         if self._inner is None:
             return [estimate_tokens(text) for text in texts]
         counts = self._inner.count_tokens(texts)
-        self._add([(key, "count", {"tokens": counts})])
+        with self._lock:
+            # Written with the next answers: a disk is not waited for at every document, and they can be counted again.
+            self._counts.append((key, "count", {"tokens": counts}))
         return counts
 
     def score(self, prompts: Sequence[Prompt]) -> list[Score | Failure]:
@@ -129,7 +134,7 @@ class TapeBackend:
     def close(self) -> None:
         """Put what was recorded in its place, and close the judge."""
         try:
-            self.tape.settle()
+            self._settle()
             if self.used:
                 note_used(self.tape.folder, self.used)
         finally:
@@ -138,7 +143,7 @@ class TapeBackend:
 
     def to_json(self) -> dict[str, Any]:
         """Tell what a run must say of its tape."""
-        self.tape.settle()
+        self._settle()
         what = {"folder": str(self.tape.folder), "mode": self.mode.value, "repeat": self.repeat}
         return {**what, "missed": self.missed, **self.tape.stats().to_json()}
 
@@ -158,7 +163,7 @@ class TapeBackend:
 
     def _joined(self, split: _Split, said: Sequence[Said | Failure]) -> list[Said | Failure]:
         answers = list(split.known)
-        records: list[tuple[str, str, dict[str, Any]]] = []
+        records: list[Record] = []
         texts: list[list[str]] = []
         for place, answer in zip(split.asked, said, strict=True):
             answers[place] = answer
@@ -175,7 +180,13 @@ class TapeBackend:
             self.used.add(key[:ID_DIGITS])
         return record
 
-    def _add(self, records: list[tuple[str, str, dict[str, Any]]], texts: Sequence[list[str]] = ()) -> None:
+    def _settle(self) -> None:
+        self._add([])
+        self.tape.settle()
+
+    def _add(self, records: list[Record], texts: Sequence[list[str]] = ()) -> None:
+        with self._lock:
+            records, self._counts = self._counts + records, []
         if records:
             self.used.update(key[:ID_DIGITS] for key, _, _ in records)
             self.tape.add(records, texts)

