@@ -100,7 +100,7 @@ def seam(folder: Path, count: int) -> dict[str, Any]:
     found = 0
     for start in range(0, count, BATCH):
         numbers = range(start, min(count, start + BATCH))
-        prompts = [FACT_CHECKING.fill(document(n // SHARED), case(n).answer) for n in numbers]
+        prompts = [FACT_CHECKING.fill(document(n // SHARED), case(n).answer or "") for n in numbers]
         found += sum(isinstance(score, Score) for score in tape.score(prompts))
     return told("seam", found, count, started)
 
