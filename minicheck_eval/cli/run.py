@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_arguments, judge_options, not_nan
+from minicheck_eval.cli.judge_options import EVALUATORS, judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ __all__ = ["run"]
 
 MOST_WARNINGS = 10
 LEAST_WIDTH = 20
+RETRIEVAL = "retrieval"
 SHAPING = (
     "judge",
     "dtype",
@@ -29,7 +30,7 @@ SHAPING = (
     "quantize",
     "parity",
     "recheck",
-    "evaluator",
+    "evaluators",
     "pass_score",
     "reading",
     "yes_word",
@@ -56,9 +57,27 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
     return meta
 
 
+def _read_evaluators(_: click.Context, __: click.Parameter, text: str) -> list[str]:
+    names = list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    if wrong := [name for name in names if name not in (*EVALUATORS, RETRIEVAL)]:
+        raise click.BadParameter(f"{wrong[0]!r} is not one of {', '.join((*EVALUATORS, RETRIEVAL))}")
+    if not names:
+        raise click.BadParameter("no evaluator is named")
+    return names
+
+
 @click.command()
 @click.argument("cases", type=click.Path(path_type=Path))
 @click.option("--judge", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
+@click.option(
+    "--evaluators",
+    default="fact-checking",
+    show_default=True,
+    metavar="NAMES",
+    callback=_read_evaluators,
+    help=f"What the judge is asked, by commas: {', '.join(EVALUATORS)}; all but the first want a chat model.  "
+    "retrieval is checked without a judge, always where cases say what must be retrieved; alone it needs no judge.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/CASES-JUDGE.")
 @click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", callback=_read_meta, help="Recorded with the run.")
@@ -89,7 +108,7 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     from minicheck_eval.harness.cases import load
     from minicheck_eval.reports.terminal import print_report
 
-    out = out or _folder(cases, options["judge"], options["evaluator"])
+    out = out or _folder(cases, options["judge"], options["evaluators"])
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a folder", hint="choose another --out")
     loaded = load(cases, skip_bad=options["skip_bad"])
@@ -112,23 +131,26 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     from minicheck_eval.reports.progress import progress_bar
 
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
-    from minicheck_eval.judge import identity_without_weights, open_judge
+    from minicheck_eval.judge import identity_without_weights, open_judges
 
     name, how = options["judge"], judge_arguments(options)
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}
     known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
+    asked = [evaluator for evaluator in options["evaluators"] if evaluator != RETRIEVAL]
     restart = restart or _is_on_tape(out, how["tape"])
     if not restart:
-        identity = identity_without_weights(name, **known)
-        done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
+        identities = {evaluator: identity_without_weights(name, evaluator=evaluator, **known) for evaluator in asked}
+        done = finished_run(
+            out, cases_digest=loaded.digest, identities=identities, arguments=shape, meta=meta, rule=rule
+        )
         if done is not None:
             return done
-    with open_judge(name, **how) as judge, progress_bar() as progress:
+    with open_judges(name, asked, **how) as judges, progress_bar() as progress:
         return run_cases(
             loaded.cases,
-            evaluator=judge,
-            identity=judge.identity,
+            evaluators=judges,
+            identities={evaluator: judge.identity for evaluator, judge in judges.items()},
             out=out,
             arguments=options,
             meta=meta,
@@ -137,7 +159,6 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
             left_out=loaded.problems,
             rule=rule,
             restart=restart,
-            evaluator_name=options["evaluator"],
             batch_cases=options["batch_cases"],
             progress=progress,
         )
@@ -156,11 +177,12 @@ def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
     return True
 
 
-def _folder(cases: Path, judge: str, evaluator: str) -> Path:
+def _folder(cases: Path, judge: str, evaluators: Sequence[str]) -> Path:
     """Name the folder of a run; a judge may be named by an address or a path."""
     stem = Path(cases.name.removesuffix(".gz")).stem
-    judge += "" if evaluator == "fact-checking" else f"-{evaluator}"
-    return Path("runs") / f"{stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', judge).strip('-.')}"
+    parts = [stem, *([] if list(evaluators) == [RETRIEVAL] else [judge])]
+    parts += [] if list(evaluators) == ["fact-checking"] else evaluators
+    return Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-.")
 
 
 def _warn(messages: Any) -> None:

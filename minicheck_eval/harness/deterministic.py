@@ -2,14 +2,36 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
 from minicheck_eval.harness.case import Case
+from minicheck_eval.identity import JudgeIdentity
 
-__all__ = ["RETRIEVAL", "retrieval", "without_judge"]
+__all__ = ["NO_JUDGE", "RETRIEVAL", "retrieval", "without_judge"]
 
 RETRIEVAL = "retrieval"
+NO_JUDGE = JudgeIdentity(
+    judge="no judge",
+    model="",
+    revision="",
+    backend="",
+    dtype="",
+    prompt_digest="",
+    labels_digest="",
+    window_tokens=None,
+    chunk_tokens=None,
+    threshold=1.0,
+    least_mass=0.0,
+    chunk_aggregation="",
+    claim_aggregation="",
+    splitter="none",
+    package=version("minicheck-eval"),
+    evaluator=RETRIEVAL,
+    reading="",
+)
+"""Who decides where only retrieval is checked."""
 
 
 def without_judge(case: Case, *, needs_evidence: bool = True) -> EvaluationResponse | None:
