@@ -9,6 +9,7 @@ from minicheck_eval.contract import (
     EvaluationRequest,
     EvaluationResponse,
     Evaluator,
+    Observation,
     Outcome,
     supporting_text,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "EvaluationResponse",
     "Evaluator",
     "Judge",
+    "Observation",
     "Outcome",
     "open_judge",
     "supporting_text",

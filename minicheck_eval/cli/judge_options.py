@@ -10,7 +10,7 @@ import click
 
 from minicheck_eval.errors import BadInput
 
-__all__ = ["EVALUATORS", "judge_arguments", "judge_options", "not_nan"]
+__all__ = ["ABOVE_0", "EVALUATORS", "judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PLAIN = (

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.judge_options import EVALUATORS, judge_arguments, judge_options, not_nan
+from minicheck_eval.cli.judge_options import ABOVE_0, EVALUATORS, judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 
 if TYPE_CHECKING:
+    from minicheck_eval.harness.application import App, Application
     from minicheck_eval.harness.cases import Loaded
     from minicheck_eval.harness.run import Run
     from minicheck_eval.tape.options import TapeOptions
@@ -31,6 +33,7 @@ SHAPING = (
     "parity",
     "recheck",
     "evaluators",
+    "app",
     "pass_score",
     "reading",
     "yes_word",
@@ -77,6 +80,23 @@ def _read_evaluators(_: click.Context, __: click.Parameter, text: str) -> list[s
     callback=_read_evaluators,
     help=f"What the judge is asked, by commas: {', '.join(EVALUATORS)}; all but the first want a chat model.  "
     "retrieval is checked without a judge, always where cases say what must be retrieved; alone it needs no judge.",
+)
+@click.option(
+    "--app", metavar="MODULE:FUNCTION", help="Application that answers the questions; else answers are in the cases."
+)
+@click.option(
+    "--app-concurrency", type=click.IntRange(1), default=4, show_default=True, help="Most questions to it at once."
+)
+@click.option(
+    "--app-retries", type=click.IntRange(0), default=2, show_default=True, help="How often it is asked again."
+)
+@click.option(
+    "--app-timeout",
+    type=ABOVE_0,
+    callback=not_nan,
+    default=60.0,
+    show_default=True,
+    help="Seconds for an answer of it.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/CASES-JUDGE.")
 @click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
@@ -126,6 +146,7 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
 
 
 def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[str, str], **options: Any) -> Run:
+    from minicheck_eval.harness.application import load_app
     from minicheck_eval.harness.gates import GateRule
     from minicheck_eval.harness.run import finished_run, run_cases
     from minicheck_eval.reports.progress import progress_bar
@@ -138,15 +159,28 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     shape = {key: options[key] for key in SHAPING}
     known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
     asked = [evaluator for evaluator in options["evaluators"] if evaluator != RETRIEVAL]
-    restart = restart or _is_on_tape(out, how["tape"])
+    app = None if options["app"] is None else load_app(options["app"])
+    restart = restart or _is_on_tape(out, how["tape"], app)
     if not restart:
         identities = {evaluator: identity_without_weights(name, evaluator=evaluator, **known) for evaluator in asked}
         done = finished_run(
-            out, cases_digest=loaded.digest, identities=identities, arguments=shape, meta=meta, rule=rule
+            out,
+            cases_digest=loaded.digest,
+            identities=identities,
+            arguments=shape,
+            meta=meta,
+            rule=rule,
+            app=None if app is None else app.to_json(),
         )
         if done is not None:
+            if app is not None:
+                _warn([f"{out} holds a finished run and is shown as it is: to ask the application again add --restart"])
             return done
-    with open_judges(name, asked, **how) as judges, progress_bar() as progress:
+    with (
+        _application(app, options) as application,
+        open_judges(name, asked, **how) as judges,
+        progress_bar() as progress,
+    ):
         return run_cases(
             loaded.cases,
             evaluators=judges,
@@ -156,6 +190,7 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
             meta=meta,
             cases_path=cases,
             cases_digest=loaded.digest,
+            application=application,
             left_out=loaded.problems,
             rule=rule,
             restart=restart,
@@ -164,7 +199,7 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
         )
 
 
-def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
+def _is_on_tape(out: Path, tape: TapeOptions | None, app: App | None) -> bool:
     """Tell whether a run begins anew since all that it needs again is on a tape; refuse to forget what is on none."""
     from minicheck_eval.harness.journal import OTHER_OUT, read_header
 
@@ -174,7 +209,21 @@ def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
     there = None if header is None else header.get("arguments", {}).get("tape")
     if header is not None and there != str(tape.folder):
         raise RunMismatch(f"{out} holds a run whose answers are not on the tape {tape.folder}", hint=OTHER_OUT)
-    return True
+    # What an application answered is on no tape: an interrupted run of one goes on.
+    return app is None or header is None or header.get("status") == "finished"
+
+
+def _application(app: App | None, options: dict[str, Any]) -> AbstractContextManager[Application | None]:
+    from minicheck_eval.harness.application import Application
+
+    if app is None:
+        return nullcontext()
+    return Application(
+        app,
+        concurrency=options["app_concurrency"],
+        retries=options["app_retries"],
+        timeout_s=options["app_timeout"],
+    )
 
 
 def _folder(cases: Path, judge: str, evaluators: Sequence[str]) -> Path:

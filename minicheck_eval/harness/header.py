@@ -18,7 +18,7 @@ __all__ = ["SCHEMA", "begin", "flat", "identities_json"]
 SCHEMA = 2
 SHORT_DIGEST = 12
 SHA256_DIGITS = 64
-JUDGES = "judges."
+COMPARED_WHOLE = ("judges.", "app.")
 
 
 def identities_json(identities: Mapping[str, JudgeIdentity]) -> dict[str, Any]:
@@ -27,7 +27,12 @@ def identities_json(identities: Mapping[str, JudgeIdentity]) -> dict[str, Any]:
 
 
 def begin(
-    journal: Journal, identities: Mapping[str, JudgeIdentity], source: Mapping[str, Any], meta: Mapping[str, str]
+    journal: Journal,
+    identities: Mapping[str, JudgeIdentity],
+    source: Mapping[str, Any],
+    meta: Mapping[str, str],
+    *,
+    app: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the header to go on with, or a new one; another run in the folder raises `RunMismatch`."""
     header = journal.header()
@@ -38,6 +43,7 @@ def begin(
             "schema": SCHEMA,
             "evaluators": list(identities),
             "judges": identities_json(identities),
+            "app": app,
             "meta": known,
             "cases": {"sha256": source["sha256"], "count": source["count"]},
         }
@@ -54,6 +60,7 @@ def begin(
         "evaluators": list(identities),
         "judges": identities_json(identities),
         "cases": dict(source),
+        "app": app,
         "packages": package_versions(),
         "git": git_state(Path(source["path"])),
         "arguments": {},
@@ -80,7 +87,7 @@ def _refuse_another(directory: Path, header: Mapping[str, Any], asked: Mapping[s
     there = flat(header)
     wrong = [
         f"{name} is {_shown(there.get(name))} there and {_shown(here.get(name))} here"
-        for name in sorted(here.keys() | {name for name in there if name.startswith(JUDGES)})
+        for name in sorted(here.keys() | {name for name in there if name.startswith(COMPARED_WHOLE)})
         if there.get(name) != here.get(name)
     ]
     if wrong:

@@ -7,16 +7,16 @@ from contextlib import closing
 from typing import Any
 
 from minicheck_eval.contract import Evaluator
-from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
-from minicheck_eval.harness.deterministic import RETRIEVAL, retrieval
+from minicheck_eval.harness.deterministic import RETRIEVAL, broken_part, retrieval
+from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.verdicts import Judged, Verdict, stream_verdicts
 
 __all__ = ["stream_records"]
 
 
 def stream_records(
-    batches: Iterable[Sequence[Case]], *, evaluators: Mapping[str, Evaluator], meter: Meter
+    batches: Iterable[Sequence[Observed]], *, evaluators: Mapping[str, Evaluator], meter: Meter
 ) -> Generator[list[dict[str, Any]], None, None]:
     """Judge batch after batch with every evaluator and yield one self-contained record a case, in order."""
     if len(evaluators) == 1:
@@ -35,7 +35,7 @@ def stream_records(
 
 
 def _charged(
-    batches: Iterable[Sequence[Case]], name: str, evaluator: Evaluator, meter: Meter
+    batches: Iterable[Sequence[Observed]], name: str, evaluator: Evaluator, meter: Meter
 ) -> Generator[Judged, None, None]:
     try:
         with closing(stream_verdicts(batches, evaluator)) as stream:
@@ -46,20 +46,22 @@ def _charged(
         meter.charge(name)
 
 
-def _records(batch: Sequence[Case], columns: Mapping[str, Sequence[Verdict]]) -> list[dict[str, Any]]:
+def _records(batch: Sequence[Observed], columns: Mapping[str, Sequence[Verdict]]) -> list[dict[str, Any]]:
     return [
-        _record(case, {name: verdicts[place] for name, verdicts in columns.items()}) for place, case in enumerate(batch)
+        _record(one, {name: verdicts[place] for name, verdicts in columns.items()}) for place, one in enumerate(batch)
     ]
 
 
-def _record(case: Case, found: Mapping[str, Verdict]) -> dict[str, Any]:
+def _record(one: Observed, found: Mapping[str, Verdict]) -> dict[str, Any]:
     verdicts = {name: verdict.response for name, verdict in found.items()}
+    case = one.case
     retrieved = retrieval(case)
     if retrieved is not None:
-        verdicts[RETRIEVAL] = retrieved.to_json()
+        verdicts[RETRIEVAL] = (one.error or retrieved).to_json()
     content = case.to_json()
     first = {key: content.pop(key) for key in ("id", "slice", "question", "answer", "documents")}
     label = content.pop("label")
     seconds = round(sum(verdict.seconds for verdict in found.values()), 6)
-    own = {"verdicts": verdicts, "label": label, "seconds": seconds, "case": case.digest}
+    own = {"verdicts": verdicts, "label": label, "broken_part": broken_part(verdicts)}
+    own |= {"seconds": seconds, "case": case.digest}
     return {**first, **own, **content}

@@ -10,12 +10,14 @@ from typing import Any
 
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BadInput
+from minicheck_eval.harness.application import Application
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.deterministic import NO_JUDGE, RETRIEVAL
 from minicheck_eval.harness.gates import Decision, GateRule, check
 from minicheck_eval.harness.header import SCHEMA, begin, flat, identities_json
 from minicheck_eval.harness.journal import Journal, has_error, read_header, read_records
+from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.progress import Progress, Step, claims_of
 from minicheck_eval.harness.provenance import now, package_versions
 from minicheck_eval.harness.records import stream_records
@@ -52,6 +54,7 @@ def run_cases(
     meta: Mapping[str, str],
     cases_path: Path,
     cases_digest: str,
+    application: Application | None = None,
     left_out: Sequence[Problem] = (),
     rule: GateRule | None = None,
     restart: bool = False,
@@ -61,7 +64,7 @@ def run_cases(
     """Judge the cases that have no verdict yet, and decide; what got no answer before is asked again.
 
     `evaluators` and `identities` go by the names of evaluators, in the order in which they are asked; without any only
-    retrieval is checked, which needs no judge.
+    retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
 
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
@@ -75,7 +78,8 @@ def run_cases(
         "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
     }
     with Journal(out, anew=restart) as journal:
-        header = begin(journal, _who(identities), source, meta)
+        app = None if application is None else application.app.to_json()
+        header = begin(journal, _who(identities), source, meta, app=app)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(case.id not in journal.ids for case in cases):
@@ -86,7 +90,7 @@ def run_cases(
         batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
         meter = Meter(evaluators)
         try:
-            _judge(batches, journal, evaluators, progress=progress or _silent, meter=meter)
+            _judge(batches, journal, evaluators, application, progress=progress or _silent, meter=meter)
         except BaseException:
             journal.write_header(header | {"usage": meter.added_to(header["usage"])})
             raise
@@ -104,6 +108,7 @@ def finished_run(
     arguments: Mapping[str, Any],
     meta: Mapping[str, str],
     rule: GateRule,
+    app: Mapping[str, Any] | None = None,
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
 
@@ -120,6 +125,7 @@ def finished_run(
         "cases.sha256": cases_digest,
         "evaluators": list(_who(identities)),
         **{f"judges.{name}": value for name, value in known.items() if value not in ("", None)},
+        **flat({"app": app}),
         **{f"packages.{name}": value for name, value in package_versions().items()},
         **{f"arguments.{name}": value for name, value in arguments.items()},
         **{f"meta.{name}": value for name, value in meta.items()},
@@ -146,6 +152,7 @@ def _judge(
     batches: Sequence[Sequence[Case]],
     journal: Journal,
     evaluators: Mapping[str, Evaluator],
+    application: Application | None,
     *,
     progress: Progress,
     meter: Meter,
@@ -156,7 +163,9 @@ def _judge(
     progress(Step(done, total))
     # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
-    with closing(stream_records(filter(None, missing), evaluators=evaluators, meter=meter)) as stream:
+    observe = application.observe if application is not None else _as_they_are
+    observed = map(observe, filter(None, missing))
+    with closing(stream_records(observed, evaluators=evaluators, meter=meter)) as stream:
         for records in stream:
             journal.append(records)
             done += len(records)
@@ -175,6 +184,10 @@ def _tapes(evaluators: Iterable[Evaluator]) -> dict[str, Any]:
         for judge, tape in getattr(evaluator, "tapes", {}).items():
             tapes[judge] = {**tape, "missed": tape["missed"] + tapes.get(judge, {}).get("missed", 0)}
     return tapes
+
+
+def _as_they_are(cases: Sequence[Case]) -> list[Observed]:
+    return [Observed(case) for case in cases]
 
 
 def _silent(_: Step) -> None:

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BackendError, MinicheckError
-from minicheck_eval.harness.case import Case
-from minicheck_eval.harness.deterministic import without_judge
 from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.observed import Observed, unasked
 
 __all__ = ["Judged", "Verdict", "stream_verdicts"]
 
@@ -28,18 +27,18 @@ class Verdict(NamedTuple):
 class Judged(NamedTuple):
     """A batch, and one verdict for each of its cases."""
 
-    batch: Sequence[Case]
+    batch: Sequence[Observed]
     verdicts: list[Verdict]
 
 
-def stream_verdicts(batches: Iterable[Sequence[Case]], evaluator: Evaluator) -> Generator[Judged, None, None]:
+def stream_verdicts(batches: Iterable[Sequence[Observed]], evaluator: Evaluator) -> Generator[Judged, None, None]:
     """Judge batch after batch, in order.
 
     Where a batch fails as a whole each of its cases is asked alone, so that a bad one fails alone.
     """
     left = iter(batches)
     while True:
-        waiting: deque[Sequence[Case]] = deque()
+        waiting: deque[Sequence[Observed]] = deque()
         try:
             with closing(_stream(left, waiting, evaluator)) as stream:
                 yield from stream
@@ -52,18 +51,18 @@ def stream_verdicts(batches: Iterable[Sequence[Case]], evaluator: Evaluator) -> 
         # Answers come in order: the first batch that waits is the one that failed, or one of a few that share a pass.
         failed = waiting.popleft()
         started = perf_counter()
-        answers = [_ask_alone(case, evaluator) for case in _asked(failed, evaluator)]
+        answers = [_ask_alone(one, evaluator) for one in _asked(failed, evaluator)]
         yield _judged(failed, answers, evaluator, perf_counter() - started)
         left = chain(waiting, left)
 
 
 def _stream(
-    batches: Iterator[Sequence[Case]], waiting: deque[Sequence[Case]], evaluator: Evaluator
+    batches: Iterator[Sequence[Observed]], waiting: deque[Sequence[Observed]], evaluator: Evaluator
 ) -> Generator[Judged, None, None]:
     def requests() -> Iterator[list[EvaluationRequest]]:
         for batch in batches:
             waiting.append(batch)
-            yield [case.to_request() for case in _asked(batch, evaluator)]
+            yield [one.case.to_request() for one in _asked(batch, evaluator)]
 
     started = perf_counter()
     with closing(evaluate_stream(evaluator, requests())) as answered:
@@ -78,27 +77,31 @@ def _stream(
         raise ValueError(f"the judge left {len(waiting)} batches without an answer")
 
 
-def _asked(batch: Sequence[Case], evaluator: Evaluator) -> list[Case]:
-    return [case for case in batch if _unasked(case, evaluator) is None]
+def _asked(batch: Sequence[Observed], evaluator: Evaluator) -> list[Observed]:
+    return [one for one in batch if _unasked(one, evaluator) is None]
 
 
-def _unasked(case: Case, evaluator: Evaluator) -> EvaluationResponse | None:
-    return without_judge(case, needs_evidence=getattr(evaluator, "needs_evidence", True))
+def _unasked(one: Observed, evaluator: Evaluator) -> EvaluationResponse | None:
+    return unasked(one, needs_evidence=getattr(evaluator, "needs_evidence", True))
 
 
-def _judged(batch: Sequence[Case], answers: Sequence[dict[str, Any]], evaluator: Evaluator, seconds: float) -> Judged:
-    known = {case.id: response.to_json() for case in batch if (response := _unasked(case, evaluator)) is not None}
-    asked = [case for case in batch if case.id not in known]
-    # A verdict too few or too many would go to the wrong cases: strict, so that it is an error.
-    judged = {case.id: answer for case, answer in zip(asked, answers, strict=True)}
-    share = seconds / len(asked) if asked else 0.0
-    found = [Verdict(judged[c.id], share) if c.id in judged else Verdict(known[c.id], 0.0) for c in batch]
+def _judged(
+    batch: Sequence[Observed], answers: Sequence[dict[str, Any]], evaluator: Evaluator, seconds: float
+) -> Judged:
+    known = [None if (response := _unasked(one, evaluator)) is None else response.to_json() for one in batch]
+    asked = known.count(None)
+    if len(answers) != asked:
+        # Verdicts too few or too many would go to the wrong cases.
+        raise ValueError(f"the judge gave {len(answers)} answers to {asked} questions")
+    left = iter(answers)
+    share = seconds / asked if asked else 0.0
+    found = [Verdict(next(left), share) if response is None else Verdict(response, 0.0) for response in known]
     return Judged(batch, found)
 
 
-def _ask_alone(case: Case, evaluator: Evaluator) -> dict[str, Any]:
+def _ask_alone(one: Observed, evaluator: Evaluator) -> dict[str, Any]:
     try:
-        (response,) = evaluator.evaluate_batch([case.to_request()])
+        (response,) = evaluator.evaluate_batch([one.case.to_request()])
         return _writable(response)
     except Exception as error:  # as above, and now it is known which case it is
         if isinstance(error, MinicheckError) and not error.retryable:

@@ -36,6 +36,7 @@ def test_a_record_is_self_contained(judge_cases, make_case):
             "fact-checking": {"pass": False, "outcome": "fail", "score": 0.1, "feedback": "said fail", "metadata": {}}
         },
         "label": True,
+        "broken_part": "generation",
         "case": case.digest,
         "must_retrieve": [],
         "date": "2026-08-31",

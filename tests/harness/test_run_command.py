@@ -220,3 +220,25 @@ def test_repairs_are_told(command, tmp_path):
     code, out, err = command("cases.jsonl", "--out", "r")
     assert first[:2] == (code, out)
     assert "results.jsonl:2: a torn line was cut off" in err
+
+
+def test_an_app_answers_the_questions(command, tmp_path, monkeypatch):
+    """Its answers and evidence are judged and recorded; a finished run is shown as it is, and --restart asks again."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"app_of_{tmp_path.name}"
+    code = "def answer(question):\n    return {'answer': f'So {question}.', 'documents': [f'So {question}.']}\n"
+    (tmp_path / f"{name}.py").write_text(code)
+    (tmp_path / "cases.jsonl").write_text('{"id": "a", "question": "it is"}\n')
+    arguments = ["cases.jsonl", "--app", f"{name}:answer", "--out", "r"]
+    first, out, err = command(*arguments)
+    assert (0, "") == (first, err)
+    assert f"answered by {name}:answer" in out
+    (record,) = map(json.loads, (tmp_path / "r" / "results.jsonl").read_text().splitlines())
+    assert ("So it is.", "So it is.") == (record["answer"], record["documents"][0]["text"])
+    assert "to ask the application again add --restart" in command(*arguments)[2]
+    assert "" == command(*arguments, "--restart")[2]
+    assert 2 == command(*arguments, "--app", f"{name}:no")[0]
+    (tmp_path / f"{name}.py").write_text(f"{code}\n# changed\n")
+    code, _, err = command(*arguments)
+    assert 2 == code
+    assert "app.sha256" in err
