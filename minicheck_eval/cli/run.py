@@ -149,32 +149,25 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
     from minicheck_eval.harness.application import load_app
     from minicheck_eval.harness.gates import GateRule
     from minicheck_eval.harness.run import finished_run, run_cases
+    from minicheck_eval.judge import identity_without_weights, open_judges
     from minicheck_eval.reports.progress import progress_bar
 
     rule = GateRule(min_rate=options["min_rate"], max_unjudged=options["max_unjudged"])
-    from minicheck_eval.judge import identity_without_weights, open_judges
-
     name, how = options["judge"], judge_arguments(options)
     options = {key: list(value) if isinstance(value, tuple) else value for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}
     known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
     asked = [evaluator for evaluator in options["evaluators"] if evaluator != RETRIEVAL]
     app = None if options["app"] is None else load_app(options["app"])
+    same: dict[str, Any] = {"cases_digest": loaded.digest, "meta": meta, "rule": rule}
     restart = restart or _is_on_tape(out, how["tape"], app)
     if not restart:
         identities = {evaluator: identity_without_weights(name, evaluator=evaluator, **known) for evaluator in asked}
-        done = finished_run(
-            out,
-            cases_digest=loaded.digest,
-            identities=identities,
-            arguments=shape,
-            meta=meta,
-            rule=rule,
-            app=None if app is None else app.to_json(),
-        )
+        app_json = None if app is None else app.to_json()
+        done = finished_run(out, identities=identities, arguments=shape, app=app_json, **same)
+        if done is not None and app is not None:
+            _warn([f"{out} holds a finished run and is shown as it is: to ask the application again add --restart"])
         if done is not None:
-            if app is not None:
-                _warn([f"{out} holds a finished run and is shown as it is: to ask the application again add --restart"])
             return done
     with (
         _application(app, options) as application,
@@ -187,15 +180,13 @@ def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[st
             identities={evaluator: judge.identity for evaluator, judge in judges.items()},
             out=out,
             arguments=options,
-            meta=meta,
             cases_path=cases,
-            cases_digest=loaded.digest,
             application=application,
             left_out=loaded.problems,
-            rule=rule,
             restart=restart,
             batch_cases=options["batch_cases"],
             progress=progress,
+            **same,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,20 +65,15 @@ def run_cases(
 
     `evaluators` and `identities` go by the names of evaluators, in the order in which they are asked; without any only
     retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
-
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
     cases = tuple(cases)
     if len({case.id for case in cases}) < len(cases):
         raise BadInput("two cases have the same id", hint="give every case an id of its own")
-    source = {
-        "path": str(cases_path),
-        "sha256": cases_digest,
-        "count": len(cases),
-        "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
-    }
+    lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
+    source = {"path": str(cases_path), "sha256": cases_digest, "count": len(cases), "left_out": lines}
+    app = None if application is None else application.app.to_json()
     with Journal(out, anew=restart) as journal:
-        app = None if application is None else application.app.to_json()
         header = begin(journal, _who(identities), source, meta, app=app)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
@@ -89,13 +84,13 @@ def run_cases(
         ordered = sorted(cases, key=_evidence)
         batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
         meter = Meter(evaluators)
+        observe = _as_they_are if application is None else application.observe
         try:
-            _judge(batches, journal, evaluators, application, progress=progress or _silent, meter=meter)
+            _judge(batches, journal, evaluators, observe, progress=progress or _silent, meter=meter)
         except BaseException:
             journal.write_header(header | {"usage": meter.added_to(header["usage"])})
             raise
-        header |= {"usage": meter.added_to(header["usage"])}
-        header |= {"tapes": _tapes(evaluators.values())}
+        header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
         journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
 
@@ -152,7 +147,7 @@ def _judge(
     batches: Sequence[Sequence[Case]],
     journal: Journal,
     evaluators: Mapping[str, Evaluator],
-    application: Application | None,
+    observe: Callable[[Sequence[Case]], Sequence[Observed]],
     *,
     progress: Progress,
     meter: Meter,
@@ -163,7 +158,6 @@ def _judge(
     progress(Step(done, total))
     # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
-    observe = application.observe if application is not None else _as_they_are
     observed = map(observe, filter(None, missing))
     with closing(stream_records(observed, evaluators=evaluators, meter=meter)) as stream:
         for records in stream:
