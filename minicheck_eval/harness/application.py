@@ -130,7 +130,7 @@ class Application:
     async def _one(self, case: Case) -> Observed:
         try:
             async with self._room:
-                seen = await self._again.copy()(self._ask, case)
+                seen: Observation = await self._again.copy()(self._ask, case)
             observed = replace(case, answer=seen.answer, documents=seen.documents, label=None)
             encode(observed.to_json())
         except Exception as error:  # noqa: BLE001 - an application may raise whatever it likes: the other cases must not suffer
