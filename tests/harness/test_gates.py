@@ -35,7 +35,7 @@ def test_the_taxonomy_counts_sum_to_the_number_of_records():
 def test_a_summary_as_json():
     """Counts have the names of the outcomes; a rate over nothing is null."""
     found = summary(a="pf", b="n").to_json()["fact-checking"]
-    assert {"overall", "slices"} == found.keys()
+    assert {"overall", "slices", "decided_by"} == found.keys()
     assert (2, 0.5) == (found["slices"]["a"]["rate"]["n"], found["slices"]["a"]["rate"]["value"])
     assert {
         "pass": 0,
