@@ -25,7 +25,9 @@ from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.prompts import FACT_CHECKING
 from minicheck_eval.harness.case import Case
+from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.records import stream_records
 from minicheck_eval.scoring import Prompt, Score
 from minicheck_eval.tape.backend import TapeBackend
@@ -108,11 +110,12 @@ def seam(folder: Path, count: int) -> dict[str, Any]:
 def run(folder: Path, count: int, out: Path) -> dict[str, Any]:
     """Replay cases through the evaluator, and write their records."""
     started = time.process_time()
-    tape = TapeBackend(Tape.open(folder), Mode.REPLAY_ONLY)
+    evaluators = {"fact-checking": checker(TapeBackend(Tape.open(folder), Mode.REPLAY_ONLY))}
+    observed = ([Observed(one) for one in batch] for batch in batches(count))
     passed = 0
     with (
         out.open("wb") as stream,
-        closing(stream_records(batches(count), evaluator=checker(tape), name="fact-checking")) as records,
+        closing(stream_records(observed, evaluators=evaluators, meter=Meter(evaluators))) as records,
     ):
         for batch in records:
             passed += sum(one["verdicts"]["fact-checking"]["pass"] for one in batch)

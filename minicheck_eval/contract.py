@@ -22,6 +22,7 @@ __all__ = [
     "EvaluationRequest",
     "EvaluationResponse",
     "Evaluator",
+    "Observation",
     "Outcome",
     "StreamingEvaluator",
     "evaluate_stream",
@@ -63,6 +64,24 @@ class Document:
     def to_json(self) -> dict[str, Any]:
         """Return the document as JSON-ready values."""
         return {"id": self.id, "text": self.text, "metadata": dict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an application answered, and the documents that it had for that, in their order."""
+
+    answer: str
+    documents: tuple[Document, ...]
+
+    def __init__(self, answer: str, documents: Sequence[Document | str]) -> None:
+        # As with a request: any sequence is taken, and a text is a document.
+        if not isinstance(answer, str):
+            raise BadInput(f"the answer is a {type(answer).__name__}", hint="give a string; no answer is an empty one")
+        if isinstance(documents, str) or not all(isinstance(document, Document | str) for document in documents):
+            raise BadInput("documents are not all texts or of type Document", hint="give a list of them")
+        given = tuple(Document(document) if isinstance(document, str) else document for document in documents)
+        object.__setattr__(self, "answer", answer)
+        object.__setattr__(self, "documents", given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text import SPLITTER
 from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["EVALUATORS", "READINGS", "GeneralSettings", "Opened", "Task", "open_general"]
+__all__ = ["EVALUATORS", "READINGS", "GeneralSettings", "Models", "Opened", "Task", "open_general"]
 
 EVALUATORS = ("fact-checking", "relevancy", "answers-question", "rubric")
 READINGS = ("auto", "first-token", "words", "strict")
@@ -155,15 +155,26 @@ class GeneralSettings:
         return self.place.model if isinstance(self.place, Address) else self.place.resolve().name
 
 
-def open_general(settings: GeneralSettings, server: ServerOptions, tape: TapeOptions | None = None) -> Opened:
+Models = dict[str, tuple[ReplyingBackend, ServerFacts]]
+"""Name of a judge → its model, which evaluators of one judge share."""
+
+
+def open_general(
+    settings: GeneralSettings, server: ServerOptions, tape: TapeOptions | None = None, models: Models | None = None
+) -> Opened:
     """Connect to the model, or load it, and join it with what it is asked; or play its tape, without the model.
+
+    A model that `models` holds is taken from there, and one that it does not is put there.
 
     Raises `ModelUnavailable` without the model, and `BackendError` where it answers neither yes nor no.
     """
     if tape is not None and tape.replays_only:
         replayed = replay(tape, settings.identity, dtype=settings.placement.dtype)
         return _joined(settings, *replayed)
-    backend, facts = _backend(settings, server)
+    models = {} if models is None else models
+    if settings.name not in models:
+        models[settings.name] = _backend(settings, server)
+    backend, facts = models[settings.name]
     try:
         reader, reading = _reader(settings, backend, facts)
         identity = _identity(settings, facts, reader, reading)

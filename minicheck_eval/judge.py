@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -16,7 +18,7 @@ from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.fallback import FallbackEvaluator
 from minicheck_eval.family import open_family
-from minicheck_eval.general import GeneralSettings, open_general
+from minicheck_eval.general import GeneralSettings, Models, open_general
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.parity import Parity
 from minicheck_eval.scoring import Backend, StreamingBackend, Usage
@@ -25,7 +27,7 @@ from minicheck_eval.tape.backend import TapeBackend
 from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["Fallback", "Judge", "Scores", "identity_without_weights", "open_judge"]
+__all__ = ["Fallback", "Judge", "Scores", "identity_without_weights", "open_judge", "open_judges"]
 
 
 class Scores(NamedTuple):
@@ -178,6 +180,7 @@ def open_judge(
     server: ServerOptions | None = None,
     fallback: Fallback | None = None,
     tape: TapeOptions | None = None,
+    models: Models | None = None,
 ) -> Judge:
     """Open the judge `name`: one with a manifest, a folder with a model, `ollama:MODEL` or `openai:URL#MODEL`.
 
@@ -190,6 +193,7 @@ def open_judge(
     `evaluator`.  Its yes or no is read as `reading` says: "first-token", "words" (by `rule`), "strict" (as Spring AI
     compares), or "auto".  `server` says how a server is asked, `fallback` is asked where this judge is not enough, and
     `tape` replays what was recorded.  `calibration` is a file that `minicheck-eval calibrate` saved for this judge.
+    Judges opened with the same `models`, first an empty dict, share what is loaded.
     Raises `ManifestError` for an unknown name, `ModelUnavailable` without the model, and `IntegrityError` where it is
     not the one it should be.
     """
@@ -200,8 +204,29 @@ def open_judge(
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    second = None if fallback is None else (fallback, wanted)
-    return _open_both(settings, second, server or ServerOptions(), tape)
+    server = server or ServerOptions()
+    open_one = partial(_open, tape=tape, models=models)
+    if fallback is None:
+        return open_one(settings, server)
+    # What is wrong with the second is found before the first is opened.
+    second = choose_fallback(settings, fallback, wanted)
+    return _with_fallback(
+        open_one(settings, server), partial(open_one, second, _for_second(settings, server)), fallback
+    )
+
+
+@contextmanager
+def open_judges(name: str, evaluators: Iterable[str], **options: Any) -> Iterator[dict[str, Judge]]:
+    """Open one judge for several evaluators, by their names: its model is loaded, or its server connected to, once.
+
+    Takes what `open_judge` takes, and closes all of them at the end.
+    """
+    models: Models = {}
+    with ExitStack() as opened:
+        yield {
+            evaluator: opened.enter_context(open_judge(name, evaluator=evaluator, models=models, **options))
+            for evaluator in evaluators
+        }
 
 
 def identity_without_weights(
@@ -224,12 +249,14 @@ def identity_without_weights(
     return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
 
 
-def _open(settings: Settings | GeneralSettings, server: ServerOptions, tape: TapeOptions | None) -> Judge:
+def _open(
+    settings: Settings | GeneralSettings, server: ServerOptions, tape: TapeOptions | None, models: Models | None
+) -> Judge:
     if isinstance(settings, Settings):
         identity, checker = open_family(settings, tape)
         judge = Judge(identity=identity, evaluator=checker, backends={identity.judge: checker.backend})
     else:
-        opened = open_general(settings, server, tape)
+        opened = open_general(settings, server, tape, models)
         identity, name = opened.identity, opened.identity.judge
         notes = tuple(f"{name}: {note}" for note in opened.notes)
         judge = Judge(identity=identity, evaluator=opened.evaluator, backends={name: opened.backend}, notes=notes)
@@ -249,28 +276,13 @@ def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> Ser
     return server
 
 
-def _open_both(
-    settings: Settings | GeneralSettings,
-    second: tuple[Fallback, Wanted] | None,
-    server: ServerOptions,
-    tape: TapeOptions | None,
-) -> Judge:
-    if second is None:
-        return _open(settings, server, tape)
-    fallback, wanted = second
-    # What is wrong with the second is found before the first is opened.
-    chosen = choose_fallback(settings, fallback, wanted)
-    first = _open(settings, server, tape)
-    try:
-        return _with_fallback(first, _open(chosen, _for_second(settings, server), tape), fallback)
-    except BaseException:
-        first.close()
-        raise
-
-
-def _with_fallback(first: Judge, second: Judge, fallback: Fallback) -> Judge:
-    names = (first.identity.judge, second.identity.judge)
-    both = FallbackEvaluator(first.evaluator, second.evaluator, on=fallback.on, band=fallback.band, names=names)
-    identity = replace(first.identity, fallback=fallback_json(second.identity, fallback))
-    backends, notes = {**first.backends, **second.backends}, first.notes + second.notes
-    return Judge(identity=identity, evaluator=both, backends=backends, notes=notes)
+def _with_fallback(first: Judge, open_second: Callable[[], Judge], fallback: Fallback) -> Judge:
+    with ExitStack() as opened:
+        opened.enter_context(first)
+        second = open_second()
+        names = (first.identity.judge, second.identity.judge)
+        both = FallbackEvaluator(first.evaluator, second.evaluator, on=fallback.on, band=fallback.band, names=names)
+        identity = replace(first.identity, fallback=fallback_json(second.identity, fallback))
+        backends, notes = {**first.backends, **second.backends}, first.notes + second.notes
+        opened.pop_all()
+        return Judge(identity=identity, evaluator=both, backends=backends, notes=notes)

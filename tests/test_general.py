@@ -11,7 +11,7 @@ from minicheck_eval.cli import main
 from minicheck_eval.contract import Document, EvaluationRequest, Outcome
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable
 from minicheck_eval.evaluators.yes_no import CriterionEvaluator
-from minicheck_eval.judge import Fallback, identity_without_weights, open_judge
+from minicheck_eval.judge import Fallback, identity_without_weights, open_judge, open_judges
 from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI, Faults
 from minicheck_eval.text.replies import ReplyRule
 
@@ -115,6 +115,16 @@ def test_other_questions_can_be_asked_of_a_chat_model(ollama, evaluator):
         response = judge.evaluate(request("At nine.", question="Is it nine?"))
     assert (Outcome.PASS, evaluator) == (response.outcome, judge.identity.evaluator)
     assert (evaluator != "relevancy") != judge.needs_evidence
+
+
+def test_evaluators_of_one_judge_share_its_connection():
+    """A model is connected to once for all that is asked of it, and closed with the last."""
+    server = FakeOllama(lambda text: 0.8 if "Is it nine" in text else 0.2, models={"chatty": FakeModel()})
+    with server, open_judges(f"ollama:{server.url}#chatty", ["relevancy", "answers-question"]) as judges:
+        answers = [judge.evaluate(request("At nine.", question="Is it nine?")) for judge in judges.values()]
+        inner = {id(judge.backend.transport) for judge in judges.values()}
+    assert ["relevancy", "answers-question"] == [judge.identity.evaluator for judge in judges.values()]
+    assert ([Outcome.PASS] * 2, 1) == ([answer.outcome for answer in answers], len(inner))
 
 
 def test_a_rubric_gives_a_grade():

@@ -17,8 +17,8 @@ HEAVY = ("torch", "transformers", "scipy", "numpy", "gguf")
 def test_public_surface_is_pinned():
     """What users may rely on is this list."""
     expected = [
-        "Document", "EvaluationRequest", "EvaluationResponse", "Evaluator", "Judge", "Outcome", "open_judge",
-        "supporting_text",
+        "Document", "EvaluationRequest", "EvaluationResponse", "Evaluator", "Judge", "Observation", "Outcome",
+        "open_judge", "supporting_text",
     ]  # fmt: skip
     assert expected == minicheck_eval.__all__
     assert all(hasattr(minicheck_eval, name) for name in expected)

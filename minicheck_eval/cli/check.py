@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_arguments, judge_options
+from minicheck_eval.cli.judge_options import EVALUATORS, judge_arguments, judge_options
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
@@ -24,6 +24,13 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
 @click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
 @click.option("--question", default="", metavar="TEXT", help="What the text answers, for evaluators that ask.")
 @click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
+@click.option(
+    "--evaluator",
+    type=click.Choice(EVALUATORS),
+    default="fact-checking",
+    show_default=True,
+    help="What the judge is asked; all but fact-checking want a chat model.",
+)
 @judge_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str, as_json: bool, **options: Any) -> int:
@@ -36,7 +43,7 @@ def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str
     request = EvaluationRequest(question, [_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 
-    with open_judge(judge_name, **judge_arguments(options)) as judge:
+    with open_judge(judge_name, evaluator=options["evaluator"], **judge_arguments(options)) as judge:
         response = judge.evaluate(request)
     click.echo(json.dumps(response.to_json()) if as_json else _render(request, response))
     return EXIT_CODES.get(response.outcome, CouldNotJudge.exit_code)

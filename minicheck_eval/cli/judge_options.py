@@ -8,13 +8,12 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["judge_arguments", "judge_options", "not_nan"]
+__all__ = ["ABOVE_0", "EVALUATORS", "judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PLAIN = (
     "threshold",
     "chunk_tokens",
-    "evaluator",
     "pass_score",
     "reading",
     "dtype",
@@ -25,6 +24,7 @@ PLAIN = (
     "parity",
     "calibration",
 )
+EVALUATORS = ("fact-checking", "relevancy", "answers-question", "rubric")
 ANY_SHARE = click.FloatRange(0, 1)
 ABOVE_0 = click.FloatRange(0, min_open=True)
 
@@ -46,13 +46,6 @@ OPTIONS = (
     click.option("--calibration", metavar="FILE", help="Threshold and map of supports, as `calibrate` saved them."),
     click.option(
         "--chunk-tokens", type=click.IntRange(1), help="Most tokens of one evidence chunk; else the judge's own."
-    ),
-    click.option(
-        "--evaluator",
-        type=click.Choice(["fact-checking", "relevancy", "answers-question", "rubric"]),
-        default="fact-checking",
-        show_default=True,
-        help="What the judge is asked; all but fact-checking want a chat model.",
     ),
     click.option("--pass-score", type=click.IntRange(1, 5), help="Least score that passes a rubric.  [default: 4]"),
     click.option(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from minicheck_eval.cli.gate_options import gate_options, gate_rule, print_beside, print_due
-from minicheck_eval.cli.judge_options import judge_arguments, judge_options
+from minicheck_eval.cli.judge_options import ABOVE_0, EVALUATORS, judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 
 if TYPE_CHECKING:
+    from minicheck_eval.harness.application import App, Application
     from minicheck_eval.harness.cases import Loaded
     from minicheck_eval.harness.run import Run
     from minicheck_eval.tape.options import TapeOptions
@@ -22,6 +24,7 @@ __all__ = ["run"]
 
 MOST_WARNINGS = 10
 LEAST_WIDTH = 20
+RETRIEVAL = "retrieval"
 SHAPING = (
     "judge",
     "dtype",
@@ -30,7 +33,8 @@ SHAPING = (
     "quantize",
     "parity",
     "recheck",
-    "evaluator",
+    "evaluators",
+    "app",
     "pass_score",
     "reading",
     "yes_word",
@@ -57,9 +61,44 @@ def _read_meta(_: click.Context, __: click.Parameter, pairs: Sequence[str]) -> d
     return meta
 
 
+def _read_evaluators(_: click.Context, __: click.Parameter, text: str) -> list[str]:
+    names = list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    if wrong := [name for name in names if name not in (*EVALUATORS, RETRIEVAL)]:
+        raise click.BadParameter(f"{wrong[0]!r} is not one of {', '.join((*EVALUATORS, RETRIEVAL))}")
+    if not names:
+        raise click.BadParameter("no evaluator is named")
+    return names
+
+
 @click.command()
 @click.argument("cases", type=click.Path(path_type=Path))
 @click.option("--judge", default="minicheck-nano", show_default=True, metavar="NAME", help="Judge to ask.")
+@click.option(
+    "--evaluators",
+    default="fact-checking",
+    show_default=True,
+    metavar="NAMES",
+    callback=_read_evaluators,
+    help=f"What the judge is asked, by commas: {', '.join(EVALUATORS)}; all but the first want a chat model.  "
+    "retrieval is checked without a judge, always where cases say what must be retrieved; alone it needs no judge.",
+)
+@click.option(
+    "--app", metavar="MODULE:FUNCTION", help="Application that answers the questions; else answers are in the cases."
+)
+@click.option(
+    "--app-concurrency", type=click.IntRange(1), default=4, show_default=True, help="Most questions to it at once."
+)
+@click.option(
+    "--app-retries", type=click.IntRange(0), default=2, show_default=True, help="How often it is asked again."
+)
+@click.option(
+    "--app-timeout",
+    type=ABOVE_0,
+    callback=not_nan,
+    default=60.0,
+    show_default=True,
+    help="Seconds for an answer of it.",
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run; else runs/CASES-JUDGE.")
 @click.option("--skip-bad", is_flag=True, help="Go on without the rows that cannot be read, and name them.")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", callback=_read_meta, help="Recorded with the run.")
@@ -80,7 +119,7 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
     from minicheck_eval.harness.cases import load
     from minicheck_eval.reports.terminal import print_report
 
-    out = out or _folder(cases, options["judge"], options["evaluator"])
+    out = out or _folder(cases, options["judge"], options["evaluators"])
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a folder", hint="choose another --out")
     loaded = load(cases, skip_bad=options["skip_bad"])
@@ -101,43 +140,51 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
 
 
 def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[str, str], **options: Any) -> Run:
+    from minicheck_eval.harness.application import load_app
     from minicheck_eval.harness.run import finished_run, run_cases
+    from minicheck_eval.judge import identity_without_weights, open_judges
     from minicheck_eval.reports.progress import progress_bar
 
     rule = gate_rule(options, out)
-    from minicheck_eval.judge import identity_without_weights, open_judge
-
     name, how = options["judge"], judge_arguments(options)
     options = {key: _recorded(value) for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}
     known = {key: value for key, value in how.items() if key not in ("dtype", "device", "max_memory", "server", "tape")}
-    restart = restart or _is_on_tape(out, how["tape"])
+    asked = [evaluator for evaluator in options["evaluators"] if evaluator != RETRIEVAL]
+    app = None if options["app"] is None else load_app(options["app"])
+    same: dict[str, Any] = {"cases_digest": loaded.digest, "meta": meta, "rule": rule}
+    restart = restart or _is_on_tape(out, how["tape"], app)
     if not restart:
-        identity = identity_without_weights(name, **known)
-        done = finished_run(out, cases_digest=loaded.digest, identity=identity, arguments=shape, meta=meta, rule=rule)
+        identities = {evaluator: identity_without_weights(name, evaluator=evaluator, **known) for evaluator in asked}
+        app_json = None if app is None else app.to_json()
+        done = finished_run(out, identities=identities, arguments=shape, app=app_json, **same)
+        if done is not None and app is not None:
+            _warn([f"{out} holds a finished run and is shown as it is: to ask the application again add --restart"])
         if done is not None:
             return done
-    with open_judge(name, **how) as judge, progress_bar() as progress:
-        _warn(judge.notes)
+    with (
+        _application(app, options) as application,
+        open_judges(name, asked, **how) as judges,
+        progress_bar() as progress,
+    ):
+        _warn(dict.fromkeys(note for judge in judges.values() for note in judge.notes))
         return run_cases(
             loaded.cases,
-            evaluator=judge,
-            identity=judge.identity,
+            evaluators=judges,
+            identities={evaluator: judge.identity for evaluator, judge in judges.items()},
             out=out,
             arguments=options,
-            meta=meta,
             cases_path=cases,
-            cases_digest=loaded.digest,
+            application=application,
             left_out=loaded.problems,
-            rule=rule,
             restart=restart,
-            evaluator_name=options["evaluator"],
             batch_cases=options["batch_cases"],
             progress=progress,
+            **same,
         )
 
 
-def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
+def _is_on_tape(out: Path, tape: TapeOptions | None, app: App | None) -> bool:
     """Tell whether a run begins anew since all that it needs again is on a tape; refuse to forget what is on none."""
     from minicheck_eval.harness.journal import OTHER_OUT, read_header
 
@@ -147,7 +194,8 @@ def _is_on_tape(out: Path, tape: TapeOptions | None) -> bool:
     there = None if header is None else header.get("arguments", {}).get("tape")
     if header is not None and there != str(tape.folder):
         raise RunMismatch(f"{out} holds a run whose answers are not on the tape {tape.folder}", hint=OTHER_OUT)
-    return True
+    # What an application answered is on no tape: an interrupted run of one goes on.
+    return app is None or header is None or header.get("status") == "finished"
 
 
 def _recorded(value: Any) -> Any:
@@ -156,11 +204,25 @@ def _recorded(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _folder(cases: Path, judge: str, evaluator: str) -> Path:
+def _application(app: App | None, options: dict[str, Any]) -> AbstractContextManager[Application | None]:
+    from minicheck_eval.harness.application import Application
+
+    if app is None:
+        return nullcontext()
+    return Application(
+        app,
+        concurrency=options["app_concurrency"],
+        retries=options["app_retries"],
+        timeout_s=options["app_timeout"],
+    )
+
+
+def _folder(cases: Path, judge: str, evaluators: Sequence[str]) -> Path:
     """Name the folder of a run; a judge may be named by an address or a path."""
     stem = Path(cases.name.removesuffix(".gz")).stem
-    judge += "" if evaluator == "fact-checking" else f"-{evaluator}"
-    return Path("runs") / f"{stem}-{re.sub(r'[^A-Za-z0-9._-]+', '-', judge).strip('-.')}"
+    parts = [stem, *([] if list(evaluators) == [RETRIEVAL] else [judge])]
+    parts += [] if list(evaluators) == ["fact-checking"] else evaluators
+    return Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-.")
 
 
 def _warn(messages: Any) -> None:

@@ -1,4 +1,4 @@
-"""What judging costs: calls, tokens and seconds, for each judge that had a part in it."""
+"""What judging costs: calls, tokens and seconds, for each evaluator and each judge that had a part in it."""
 
 from __future__ import annotations
 
@@ -13,30 +13,40 @@ __all__ = ["Meter"]
 
 
 class Meter:
-    """Measures what an evaluator spends from now on, as far as it says: its `usages`, by the name of the judge."""
+    """Measures what evaluators spend from now on, as far as they say: their `usages`, by the name of the judge.
 
-    def __init__(self, evaluator: Evaluator) -> None:
-        self._evaluator = evaluator
+    Evaluators may share a model, and take turns: what was spent since the last `charge` goes to the one that is named.
+    """
+
+    def __init__(self, evaluators: Mapping[str, Evaluator]) -> None:
+        self._evaluators = evaluators
         self._before = self._usages()
-
-    @property
-    def spent(self) -> dict[str, Usage]:
-        """Return what each judge spent."""
-        return {name: usage.minus(self._before.get(name, Usage())) for name, usage in self._usages().items()}
+        self.spent: dict[str, dict[str, Usage]] = {}
+        """Evaluator → judge → what it was."""
 
     @property
     def total(self) -> Usage | None:
         """Return what all judges spent together; None where none says."""
-        spent = list(self.spent.values())
+        spent = [usage for judges in self.spent.values() for usage in judges.values()]
         return sum(spent[1:], spent[0]) if spent else None
 
-    def added_to(self, earlier: Mapping[str, Any] | None, evaluator: str) -> dict[str, Any]:
-        """Return the costs of a run, by evaluator and judge: what it had cost before, and what was spent since."""
-        before = dict(earlier or {})
-        judges = dict(before.get(evaluator, {}))
-        for name, usage in self.spent.items():
-            judges[name] = asdict(Usage(**judges.get(name, {})) + usage)
-        return {**before, evaluator: judges} if judges else before
+    def charge(self, evaluator: str) -> None:
+        """Put what was spent since the last time on the account of an evaluator."""
+        now = self._usages()
+        for judge, usage in now[evaluator].items():
+            more = usage.minus(self._before[evaluator].get(judge, Usage()))
+            account = self.spent.setdefault(evaluator, {})
+            account[judge] = account.get(judge, Usage()) + more
+        self._before = now
 
-    def _usages(self) -> dict[str, Usage]:
-        return dict(getattr(self._evaluator, "usages", {}))
+    def added_to(self, earlier: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Return the costs of a run, by evaluator and judge: what it had cost before, and what was spent since."""
+        costs = {name: dict(judges) for name, judges in (earlier or {}).items()}
+        for name, judges in self.spent.items():
+            account = costs.setdefault(name, {})
+            for judge, usage in judges.items():
+                account[judge] = asdict(Usage(**account.get(judge, {})) + usage)
+        return costs
+
+    def _usages(self) -> dict[str, dict[str, Usage]]:
+        return {name: dict(getattr(evaluator, "usages", {})) for name, evaluator in self._evaluators.items()}

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
 from minicheck_eval.harness.case import Case
+from minicheck_eval.identity import JudgeIdentity
 
-__all__ = ["RETRIEVAL", "retrieval", "without_judge"]
+__all__ = ["NO_JUDGE", "RETRIEVAL", "broken_part", "retrieval", "without_judge"]
 
 RETRIEVAL = "retrieval"
+NO_JUDGE = JudgeIdentity(
+    judge="no judge",
+    model="",
+    revision="",
+    backend="",
+    dtype="",
+    prompt_digest="",
+    labels_digest="",
+    window_tokens=None,
+    chunk_tokens=None,
+    threshold=1.0,
+    least_mass=0.0,
+    chunk_aggregation="",
+    claim_aggregation="",
+    splitter="none",
+    package=version("minicheck-eval"),
+    evaluator=RETRIEVAL,
+    reading="",
+)
+"""Who decides where only retrieval is checked."""
 
 
 def without_judge(case: Case, *, needs_evidence: bool = True) -> EvaluationResponse | None:
@@ -45,3 +68,12 @@ def retrieval(case: Case) -> EvaluationResponse | None:
     if missing:
         feedback += f" Missing: {', '.join(missing)}"
     return EvaluationResponse(Outcome.FAIL if missing else Outcome.PASS, score, feedback, {"missing": missing})
+
+
+def broken_part(verdicts: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Say what broke in a case that failed: "retrieval", where what was needed is not there, or "generation"."""
+    failed = {name: verdict for name, verdict in verdicts.items() if verdict["outcome"] == Outcome.FAIL}
+    if not failed:
+        return None
+    without_evidence = any(verdict["metadata"].get("reason") == "empty_evidence" for verdict in failed.values())
+    return "retrieval" if RETRIEVAL in failed or without_evidence else "generation"

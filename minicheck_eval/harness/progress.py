@@ -27,7 +27,7 @@ class Step:
 Progress = Callable[[Step], None]
 
 
-def claims_of(records: Sequence[Mapping[str, Any]], evaluator: str) -> int:
-    """Count the claims that an evaluator judged in some records."""
-    claims = (record["verdicts"][evaluator]["metadata"].get("claims") for record in records)
-    return sum(len(found) for found in claims if isinstance(found, list))
+def claims_of(records: Sequence[Mapping[str, Any]]) -> int:
+    """Count the claims that were judged in some records."""
+    found = [verdict["metadata"].get("claims") for record in records for verdict in record["verdicts"].values()]
+    return sum(len(claims) for claims in found if isinstance(claims, list))

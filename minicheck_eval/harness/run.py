@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from minicheck_eval.contract import Evaluator
-from minicheck_eval.errors import BadInput, MinicheckError, RunMismatch
+from minicheck_eval.errors import BadInput, MinicheckError
+from minicheck_eval.harness.application import Application
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
-from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.deterministic import NO_JUDGE, RETRIEVAL
 from minicheck_eval.harness.gates import Decision, GateRule, Rule
-from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal, has_error, read_header, read_records
+from minicheck_eval.harness.header import SCHEMA, begin, flat, identities_json
+from minicheck_eval.harness.journal import Journal, has_error, read_header, read_records
+from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.progress import Progress, Step, claims_of
-from minicheck_eval.harness.provenance import git_state, now, package_versions
+from minicheck_eval.harness.provenance import now, package_versions
 from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
 from minicheck_eval.identity import JudgeIdentity, digest
 
-__all__ = ["FACT_CHECKING", "Run", "finished_run", "run_cases"]
-
-SCHEMA = 1
-FACT_CHECKING = "fact-checking"
-SHORT_DIGEST = 12
-SHA256_DIGITS = 64
+__all__ = ["Run", "finished_run", "run_cases"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,35 +47,34 @@ class Run:
 def run_cases(
     cases: Iterable[Case],
     *,
-    evaluator: Evaluator,
-    identity: JudgeIdentity,
+    evaluators: Mapping[str, Evaluator],
+    identities: Mapping[str, JudgeIdentity],
     out: Path,
     arguments: Mapping[str, Any],
     meta: Mapping[str, str],
     cases_path: Path,
     cases_digest: str,
+    application: Application | None = None,
     left_out: Sequence[Problem] = (),
     rule: Rule | None = None,
     restart: bool = False,
-    evaluator_name: str = FACT_CHECKING,
     batch_cases: int = 32,
     progress: Progress | None = None,
 ) -> Run:
     """Judge the cases that have no verdict yet, and decide; what got no answer before is asked again.
 
+    `evaluators` and `identities` go by the names of evaluators, in the order in which they are asked; without any only
+    retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
     cases = tuple(cases)
     if len({case.id for case in cases}) < len(cases):
         raise BadInput("two cases have the same id", hint="give every case an id of its own")
-    source = {
-        "path": str(cases_path),
-        "sha256": cases_digest,
-        "count": len(cases),
-        "left_out": [{"line": problem.line, "message": problem.message} for problem in left_out],
-    }
+    lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
+    source = {"path": str(cases_path), "sha256": cases_digest, "count": len(cases), "left_out": lines}
+    app = None if application is None else application.app.to_json()
     with Journal(out, anew=restart) as journal:
-        header = _begin(journal, identity, source, evaluator_name, meta)
+        header = begin(journal, _who(identities), source, meta, app=app)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(case.id not in journal.ids for case in cases):
@@ -87,16 +83,16 @@ def run_cases(
         # In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
         ordered = sorted(cases, key=_evidence)
         batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
-        meter = Meter(evaluator)
+        meter = Meter(evaluators)
+        observe = _as_they_are if application is None else application.observe
         try:
-            _judge(batches, journal, evaluator, evaluator_name, progress=progress or _silent, meter=meter)
+            _judge(batches, journal, evaluators, observe, progress=progress or _silent, meter=meter)
         except BaseException:
             # What was spent is worth a note, and not worth hiding why the run ended.
             with suppress(MinicheckError, OSError):
-                journal.write_header(header | {"usage": meter.added_to(header.get("usage"), evaluator_name)})
+                journal.write_header(header | {"usage": meter.added_to(header["usage"])})
             raise
-        header |= {"usage": meter.added_to(header.get("usage"), evaluator_name)}
-        header |= {"tapes": dict(getattr(evaluator, "tapes", {}))}
+        header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
         journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
 
@@ -105,30 +101,34 @@ def finished_run(
     out: Path,
     *,
     cases_digest: str,
-    identity: JudgeIdentity,
+    identities: Mapping[str, JudgeIdentity],
     arguments: Mapping[str, Any],
     meta: Mapping[str, str],
     rule: Rule,
+    app: Mapping[str, Any] | None = None,
 ) -> Run | None:
     """Decide a finished run again, without a judge; None where there is none of these cases by this very judge.
 
-    What only an open judge knows of itself is empty in `identity` and is not compared: its backend and its dtype; the
+    What only open judges know of themselves is empty in `identities` and is not compared: backend and dtype; the
     versions of the packages behind them are.  A judge whose weights are not known before it is opened, as on a server,
     has to be opened to see that it is the same.
 
     A run with cases that got no answer is not finished: the judge is asked for them.
     """
-    header = read_header(out) if identity.names_weights else None
+    header = read_header(out) if all(identity.names_weights for identity in identities.values()) else None
+    known = flat(identities_json(_who(identities)))
     asked = {
         "schema": SCHEMA,
         "status": "finished",
         "cases.sha256": cases_digest,
-        **{f"judge.{name}": value for name, value in _flat(identity.to_json()).items() if value not in ("", None)},
+        "evaluators": list(_who(identities)),
+        **{f"judges.{name}": value for name, value in known.items() if value not in ("", None)},
+        **flat({"app": app}),
         **{f"packages.{name}": value for name, value in package_versions().items()},
         **{f"arguments.{name}": value for name, value in arguments.items()},
         **{f"meta.{name}": value for name, value in meta.items()},
     }
-    there = _flat(header or {})
+    there = flat(header or {})
     if header is None or any(there.get(name) != value for name, value in asked.items()):
         return None
     answered = {record["id"] for record in read_records(out) if not has_error(record)}
@@ -138,71 +138,8 @@ def finished_run(
         return _finish(journal, header, rule)
 
 
-def _begin(
-    journal: Journal,
-    identity: JudgeIdentity,
-    source: Mapping[str, Any],
-    evaluator_name: str,
-    meta: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return the header to go on with, or a new one."""
-    header = journal.header()
-    if header is not None:
-        # A key that is new says more of the same run; another value says that it is another run.
-        known = {key: value for key, value in meta.items() if key in header.get("meta", {})}
-        asked = {
-            "schema": SCHEMA,
-            "judge": identity.to_json(),
-            "evaluator": evaluator_name,
-            "meta": known,
-            "cases": {"sha256": source["sha256"], "count": source["count"]},
-        }
-        _refuse_another(journal.directory, header, asked)
-        return header
-    if journal.ids:
-        raise RunMismatch(f"{journal.directory} holds {RESULTS} without {HEADER}", hint=OTHER_OUT)
-    return {
-        "schema": SCHEMA,
-        "status": "started",
-        "judge": identity.to_json(),
-        "judge_digest": identity.digest,
-        "evaluator": evaluator_name,
-        "cases": dict(source),
-        "packages": package_versions(),
-        "git": git_state(Path(source["path"])),
-        "arguments": {},
-        "meta": {},
-        "usage": {},
-        "tapes": {},
-        "started_at": now(),
-        "finished_at": None,
-        "summary": None,
-        "decision": None,
-    }
-
-
-def _refuse_another(directory: Path, header: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    here = _flat(json.loads(encode(asked)))
-    there = _flat(header)
-    wrong = [
-        f"{name} is {_shown(there.get(name))} there and {_shown(here.get(name))} here"
-        for name in sorted(here.keys() | {name for name in there if name.startswith("judge.")})
-        if there.get(name) != here.get(name)
-    ]
-    if wrong:
-        raise RunMismatch(f"{directory} holds another run: {'; '.join(wrong)}", hint=OTHER_OUT)
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        flat |= _flat(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
-    return flat
-
-
-def _shown(value: object) -> str:
-    digest = isinstance(value, str) and len(value) == SHA256_DIGITS
-    return f"{str(value)[:SHORT_DIGEST]}…" if digest else ascii(value)
+def _who(identities: Mapping[str, JudgeIdentity]) -> Mapping[str, JudgeIdentity]:
+    return identities or {RETRIEVAL: NO_JUDGE}
 
 
 def _evidence(case: Case) -> tuple[str, str, str]:
@@ -212,8 +149,8 @@ def _evidence(case: Case) -> tuple[str, str, str]:
 def _judge(
     batches: Sequence[Sequence[Case]],
     journal: Journal,
-    evaluator: Evaluator,
-    name: str,
+    evaluators: Mapping[str, Evaluator],
+    observe: Callable[[Sequence[Case]], Sequence[Observed]],
     *,
     progress: Progress,
     meter: Meter,
@@ -224,15 +161,30 @@ def _judge(
     progress(Step(done, total))
     # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
     missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
-    with closing(stream_records(filter(None, missing), evaluator=evaluator, name=name)) as stream:
+    observed = map(observe, filter(None, missing))
+    with closing(stream_records(observed, evaluators=evaluators, meter=meter)) as stream:
         for records in stream:
             journal.append(records)
             done += len(records)
-            claims += claims_of(records, name)
+            claims += claims_of(records)
             progress(Step(done, total, claims, meter.total))
     # A judge on a server must still be the one that was opened.
-    if (confirm := getattr(evaluator, "confirm", None)) is not None:
-        confirm()
+    for evaluator in evaluators.values():
+        if (confirm := getattr(evaluator, "confirm", None)) is not None:
+            confirm()
+
+
+def _tapes(evaluators: Iterable[Evaluator]) -> dict[str, Any]:
+    """Return what was replayed or recorded, by judge: evaluators of one judge share its tape."""
+    tapes: dict[str, Any] = {}
+    for evaluator in evaluators:
+        for judge, tape in getattr(evaluator, "tapes", {}).items():
+            tapes[judge] = {**tape, "missed": tape["missed"] + tapes.get(judge, {}).get("missed", 0)}
+    return tapes
+
+
+def _as_they_are(cases: Sequence[Case]) -> list[Observed]:
+    return [Observed(case) for case in cases]
 
 
 def _silent(_: Step) -> None:

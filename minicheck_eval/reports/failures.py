@@ -34,6 +34,8 @@ class Failure:
     slice: str
     score: float | None
     feedback: str
+    broken_part: str | None
+    """What broke in a case that failed: retrieval or generation."""
     claims: tuple[ClaimFailure, ...]
 
 
@@ -69,6 +71,7 @@ def _failure(record: Mapping[str, Any], verdict: Mapping[str, Any]) -> Failure:
         slice=record["slice"],
         score=verdict["score"],
         feedback=verdict["feedback"],
+        broken_part=record.get("broken_part") if verdict["outcome"] == Outcome.FAIL else None,
         claims=tuple(_claim(record, claim) for claim in claims if not _passed(claim, verdict["metadata"])),
     )
 

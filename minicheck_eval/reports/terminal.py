@@ -56,7 +56,8 @@ class _Report:
     def head(self, run: Run) -> None:
         word, style = WORDS[run.decision.status]
         judge, cases = run.header["judge"], run.header["cases"]
-        self._print(f"{judge['judge']} on {cases['count']} cases of {cases['path']}")
+        app = f", answered by {plain(run.header['app']['name'], most=LINE)}" if run.header.get("app") else ""
+        self._print(f"{judge['judge']} on {cases['count']} cases of {cases['path']}{app}")
         self._print(word, style=style)
         reasons = run.decision.reasons
         for reason in reasons[:MOST_REASONS]:
@@ -103,7 +104,8 @@ class _Report:
         kind = "support" if failure.claims else "score"
         support = "" if failure.score is None else f", {kind} {failure.score:.3f}"
         name, part = (plain(text, most=LINE) for text in (failure.id, failure.slice))
-        self._print(f"{name} [{part}]{support}", indent=2, style="bold")
+        broken = "" if failure.broken_part is None else f", {failure.broken_part} broke"
+        self._print(f"{name} [{part}]{support}{broken}", indent=2, style="bold")
         if not failure.claims:
             self._print(failure.feedback, indent=4)
         for claim in failure.claims[:MOST_CLAIMS]:

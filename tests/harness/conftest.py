@@ -87,10 +87,10 @@ def make_case() -> Callable[..., Case]:
 def judge_cases(tmp_path: Path, make_identity: Callable[..., JudgeIdentity]) -> Callable[..., Run]:
     """Run cases into one folder with a fake judge."""
 
-    def judge(cases: Sequence[Case], evaluator: Any = None, **values: Any) -> Run:
+    def judge(cases: Sequence[Case], evaluator: Any = None, *, identity: Any = None, **values: Any) -> Run:
         settings: dict[str, Any] = {
-            "evaluator": evaluator or FakeJudge(),
-            "identity": make_identity(),
+            "evaluators": {"fact-checking": evaluator or FakeJudge()},
+            "identities": {"fact-checking": identity or make_identity()},
             "out": tmp_path / "run",
             "arguments": {"judge": "fake"},
             "meta": {},

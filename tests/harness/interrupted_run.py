@@ -54,8 +54,8 @@ def main(cases: Path, out: Path, asked: Path) -> None:
     loaded = load(cases)
     run_cases(
         loaded.cases,
-        evaluator=SlowJudge(asked),
-        identity=identity,
+        evaluators={"fact-checking": SlowJudge(asked)},
+        identities={"fact-checking": identity},
         out=out,
         arguments={"judge": "slow"},
         meta={},

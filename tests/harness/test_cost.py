@@ -62,7 +62,7 @@ def test_costs_add_up_over_the_processes_of_a_run(judge_cases, make_case, fake_j
 def test_a_judge_that_does_not_say_has_no_costs(judge_cases, make_case, fake_judge):
     """Costs that are not known are not zero: they are not there."""
     assert {} == usage_of(judge_cases([make_case("a")]))
-    assert Meter(fake_judge()).total is None
+    assert Meter({"fact-checking": fake_judge()}).total is None
 
 
 def test_a_run_ends_with_the_judge_that_it_began_with(judge_cases, make_case, fake_judge):
@@ -80,3 +80,21 @@ def test_a_judge_that_needs_no_evidence_is_asked_without(judge_cases, make_case,
     judge = costly(fake_judge, needs_evidence=False)
     judge_cases([make_case("a", documents=()), make_case("b", answer="")], judge)
     assert ["a"] == judge.asked
+
+
+def test_evaluators_that_share_a_model_are_each_charged_for_their_own(
+    judge_cases, make_case, fake_judge, make_identity
+):
+    """What one model spent on several evaluators is told apart, and adds up to the whole."""
+    judge = costly(fake_judge)
+    thrifty = costly(fake_judge, needs_evidence=False)
+    thrifty.usages = judge.usages
+    names = ("fact-checking", "rubric")
+    run = judge_cases(
+        [make_case("a", documents=()), make_case("b"), make_case("c")],
+        evaluators=dict(zip(names, (judge, thrifty), strict=True)),
+        identities={name: make_identity(evaluator=name) for name in names},
+        batch_cases=2,
+    )
+    prompts = {name: judges["fake"]["prompts"] for name, judges in usage_of(run).items()}
+    assert {"fact-checking": 2, "rubric": 3} == prompts

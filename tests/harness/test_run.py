@@ -36,6 +36,7 @@ def test_a_record_is_self_contained(judge_cases, make_case):
             "fact-checking": {"pass": False, "outcome": "fail", "score": 0.1, "feedback": "said fail", "metadata": {}}
         },
         "label": True,
+        "broken_part": "generation",
         "case": case.digest,
         "must_retrieve": [],
         "date": "2026-08-31",
@@ -162,7 +163,7 @@ def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_j
     assert "could_not_judge" == first.decision.status
     same = {
         "cases_digest": "c" * 64,
-        "identity": make_identity(backend="", dtype=""),
+        "identities": {"fact-checking": make_identity(backend="", dtype="")},
         "arguments": {"judge": "fake"},
         "meta": {"model": "m1"},
         "rule": GateRule(),
@@ -306,7 +307,7 @@ def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case
     assert content == (first.directory / "run.json").read_bytes()
     same = {
         "cases_digest": "c" * 64,
-        "identity": make_identity(backend="", dtype=""),
+        "identities": {"fact-checking": make_identity(backend="", dtype="")},
         "arguments": {"judge": "fake"},
         "meta": {"model": "m1"},
         "rule": GateRule(),
@@ -322,10 +323,8 @@ def test_a_finished_run_is_reported_again_without_a_judge(judge_cases, make_case
         {"labels_digest": "d" * 64},
         {"digests": {"weights": "b"}},
     ):
-        assert (
-            finished_run(first.directory, **{**same, "identity": make_identity(backend="", dtype="", **changed)})
-            is None
-        )
+        identities = {"fact-checking": make_identity(backend="", dtype="", **changed)}
+        assert finished_run(first.directory, **{**same, "identities": identities}) is None
     for change in ({"cases_digest": "d" * 64}, {"arguments": {"judge": "other"}}, {"meta": {"model": "m2"}}):
         assert finished_run(first.directory, **{**same, **change}) is None
 
@@ -336,7 +335,7 @@ def test_a_run_is_finished_only_while_all_its_records_are_there(judge_cases, mak
     run = judge_cases(cases)
     same = {
         "cases_digest": "c" * 64,
-        "identity": make_identity(backend="", dtype=""),
+        "identities": {"fact-checking": make_identity(backend="", dtype="")},
         "arguments": {"judge": "fake"},
         "meta": {},
         "rule": GateRule(),
@@ -361,9 +360,9 @@ def test_another_judge_or_other_cases_are_refused(judge_cases, make_case, make_i
         )
     message = str(caught.value)
     assert "cases.sha256 is cccccccccccc… there and dddddddddddd… here" in message
-    assert "judge.digests.weights is aaaaaaaaaaaa… there and eeeeeeeeeeee… here" in message
-    assert "judge.threshold is 0.5 there and 0.6 here" in message
-    assert "judge.dtype" not in message
+    assert "judges.fact-checking.digests.weights is aaaaaaaaaaaa… there and eeeeeeeeeeee… here" in message
+    assert "judges.fact-checking.threshold is 0.5 there and 0.6 here" in message
+    assert "dtype" not in message
     assert "--out" in caught.value.hint
     run = judge_cases([make_case("b")], identity=make_identity(threshold=0.6), cases_digest="d" * 64, restart=True)
     assert ["b"] == [record["id"] for record in run.records()]
@@ -390,7 +389,8 @@ def test_the_header_says_where_a_run_comes_from(judge_cases, make_case, make_ide
     run = judge_cases([make_case("a")], meta={"app": "x"}, left_out=[problem])
     header = json.loads((run.directory / "run.json").read_bytes())
     assert run.header == header
-    assert (1, "finished", "fact-checking") == (header["schema"], header["status"], header["evaluator"])
+    assert (2, "finished", ["fact-checking"]) == (header["schema"], header["status"], header["evaluators"])
+    assert {"fact-checking": make_identity().to_json()} == header["judges"]
     assert (make_identity().to_json(), make_identity().digest) == (header["judge"], header["judge_digest"])
     assert {
         "path": str(tmp_path / "cases.jsonl"),

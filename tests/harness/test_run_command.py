@@ -1,6 +1,7 @@
 """`minicheck-eval run`, with a judge that no model stands behind."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,14 +34,16 @@ def opened(monkeypatch, fake_judge, make_identity):
     """Put a fake behind the door, and list how it was opened."""
     opened = []
 
-    def open_judge(name, *, threshold=None, chunk_tokens=None, parity=None, **_):
+    @contextmanager
+    def open_judges(name, evaluators, *, threshold=None, chunk_tokens=None, parity=None, **_):
         opened.append((name, threshold, chunk_tokens, parity))
-        return Judge(fake_judge(), make_identity(judge=name, threshold=threshold or 0.5))
+        identity = make_identity(judge=name, threshold=threshold or 0.5)
+        yield {evaluator: Judge(fake_judge(), identity) for evaluator in evaluators}
 
     def identity_without_weights(name, *, threshold=None, chunk_tokens=None, parity=None, **_):
         return make_identity(judge=name, threshold=threshold or 0.5, backend="", dtype="")
 
-    monkeypatch.setattr(door, "open_judge", open_judge)
+    monkeypatch.setattr(door, "open_judges", open_judges)
     monkeypatch.setattr(door, "identity_without_weights", identity_without_weights)
     return opened
 
@@ -107,10 +110,37 @@ def test_a_finished_run_of_a_judge_that_has_changed_is_refused(command, tmp_path
         return make_identity(judge=name, threshold=0.9)
 
     monkeypatch.setattr(door, "identity_without_weights", changed)
-    monkeypatch.setattr(door, "open_judge", lambda name, **_: Judge(None, changed(name)))
+
+    @contextmanager
+    def opened(name, evaluators, **_):
+        yield {evaluator: Judge(None, changed(name)) for evaluator in evaluators}
+
+    monkeypatch.setattr(door, "open_judges", opened)
     code, out, err = command("cases.jsonl", "--out", "r")
     assert (2, "") == (code, out)
-    assert "judge.threshold is 0.5 there and 0.9 here" in err
+    assert "judges.fact-checking.threshold is 0.5 there and 0.9 here" in err
+
+
+def test_several_evaluators_are_one_run(command, tmp_path, opened):
+    """They share an opened judge, a folder and a report; a name that is none is bad input."""
+    write(tmp_path, "so")
+    code, out, _ = command("cases.jsonl", "--evaluators", "fact-checking, relevancy")
+    assert (0, 1) == (code, len(opened))
+    assert "relevancy" in out
+    header = json.loads((tmp_path / "runs" / "cases-minicheck-nano-fact-checking-relevancy" / "run.json").read_bytes())
+    assert ["fact-checking", "relevancy"] == header["evaluators"] == header["arguments"]["evaluators"]
+    assert 2 == command("cases.jsonl", "--evaluators", "beauty")[0]
+    assert 2 == command("cases.jsonl", "--evaluators", ",")[0]
+
+
+def test_retrieval_alone_is_checked_without_a_judge(command, tmp_path):
+    """The deterministic check needs no model: it is the same run on every machine."""
+    row = {"id": "a", "answer": "So.", "documents": [{"id": "d1", "text": "It is so."}], "must_retrieve": ["d1", "d2"]}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(row))
+    code, out, _ = command("cases.jsonl", "--evaluators", "retrieval")
+    assert 1 == code
+    assert "Missing: d2" in out
+    assert (tmp_path / "runs" / "cases-retrieval" / "run.json").exists()
 
 
 @pytest.mark.parametrize("option", ["--min-rate", "--threshold"])
@@ -179,7 +209,7 @@ def test_another_judge_in_the_same_folder_is_bad_input(command, tmp_path):
     command("cases.jsonl", "--out", "r")
     code, out, err = command("cases.jsonl", "--out", "r", "--threshold", "0.9")
     assert (2, "") == (code, out)
-    assert "judge.threshold is 0.5 there and 0.9 here" in err
+    assert "judges.fact-checking.threshold is 0.5 there and 0.9 here" in err
 
 
 def test_repairs_are_told(command, tmp_path):
@@ -191,3 +221,25 @@ def test_repairs_are_told(command, tmp_path):
     code, out, err = command("cases.jsonl", "--out", "r")
     assert first[:2] == (code, out)
     assert "results.jsonl:2: a torn line was cut off" in err
+
+
+def test_an_app_answers_the_questions(command, tmp_path, monkeypatch):
+    """Its answers and evidence are judged and recorded; a finished run is shown as it is, and --restart asks again."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"app_of_{tmp_path.name}"
+    code = "def answer(question):\n    return {'answer': f'So {question}.', 'documents': [f'So {question}.']}\n"
+    (tmp_path / f"{name}.py").write_text(code)
+    (tmp_path / "cases.jsonl").write_text('{"id": "a", "question": "it is"}\n')
+    arguments = ["cases.jsonl", "--app", f"{name}:answer", "--out", "r"]
+    first, out, err = command(*arguments)
+    assert (0, "") == (first, err)
+    assert f"answered by {name}:answer" in " ".join(out.split())
+    (record,) = map(json.loads, (tmp_path / "r" / "results.jsonl").read_text().splitlines())
+    assert ("So it is.", "So it is.") == (record["answer"], record["documents"][0]["text"])
+    assert "to ask the application again add --restart" in command(*arguments)[2]
+    assert "" == command(*arguments, "--restart")[2]
+    assert 2 == command(*arguments, "--app", f"{name}:no")[0]
+    (tmp_path / f"{name}.py").write_text(f"{code}\n# changed\n")
+    code, _, err = command(*arguments)
+    assert 2 == code
+    assert "app.sha256" in err
