@@ -1,0 +1,53 @@
+"""report.json: a run for programs, in a format that has a version and a JSON Schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, BinaryIO
+
+from pydantic import TypeAdapter
+
+from minicheck_eval.harness.files import encode
+from minicheck_eval.reports.case_view import CaseResult
+from minicheck_eval.reports.view import Head, View
+
+__all__ = ["JsonReport", "Report", "report_schema"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report(Head):
+    """A run: its decision, its rates, where they come from, and every case."""
+
+    cases: tuple[CaseResult, ...]
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema of report.json."""
+    schema = TypeAdapter(Report).json_schema(mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+class JsonReport:
+    """Writes report.json case by case, so that a run of any length fits in memory."""
+
+    def __init__(self, view: View, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._between = b"\n"
+        self._dump = _adapter().dump_python
+        head = encode(TypeAdapter(Head).dump_python(view.head), indent=2)
+        self._stream.write(head.removesuffix(b"\n}") + b',\n  "cases": [')
+
+    def add(self, case: CaseResult, _: object) -> None:
+        """Write a case, on a line of its own."""
+        self._stream.write(self._between + encode(self._dump(case)))
+        self._between = b",\n"
+
+    def close(self) -> None:
+        """Write the end."""
+        self._stream.write(b"\n  ]\n}\n")
+
+
+@cache
+def _adapter() -> TypeAdapter[CaseResult]:
+    return TypeAdapter(CaseResult)
