@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 
 from minicheck_eval.contract import Outcome
 
-__all__ = ["STRICT", "CaseResult", "ClaimResult", "Evidence", "VerdictResult", "case_result"]
+__all__ = ["BAD", "STRICT", "CaseResult", "ClaimResult", "Evidence", "VerdictResult", "case_result"]
 
 STRICT = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 BAD = (Outcome.FAIL, Outcome.INVALID, Outcome.ERROR)
@@ -119,9 +119,7 @@ def _verdict(verdict: Mapping[str, Any], documents: Sequence[Mapping[str, Any]])
     )
 
 
-def _claim(
-    claim: Mapping[str, Any], documents: Sequence[Mapping[str, Any]], threshold: float | None
-) -> ClaimResult:
+def _claim(claim: Mapping[str, Any], documents: Sequence[Mapping[str, Any]], threshold: float | None) -> ClaimResult:
     support = claim.get("support")
     return ClaimResult(
         text=claim["text"],

@@ -14,12 +14,13 @@ __all__ = ["axis", "interval"]
 
 HEIGHT = 26
 TICKS = (0, 25, 50, 75, 100)
+NAMED = (0, 50, 100)
 
 
 def axis() -> Markup:
     """Draw the scale above a column of intervals."""
     drawing = _drawing(16, "axis")
-    for tick in TICKS:
+    for tick in NAMED:
         anchor = {0: "start", 100: "end"}.get(tick, "middle")
         drawing.append(drawsvg.Text(f"{tick} %", None, f"{tick}%", 12, text_anchor=anchor))
     return _markup(drawing)

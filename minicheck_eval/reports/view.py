@@ -65,6 +65,26 @@ class EvaluatorView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GateView:
+    """What one rule found."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = STRICT
+
+    evaluator: str
+    """Empty where the rule is about the whole run."""
+    slice: str
+    """Empty where the rule is about all slices."""
+    status: Status
+    reason: str
+    """The arithmetic, in words."""
+
+    @property
+    def title(self) -> str:
+        """Name the rule."""
+        return self.slice or "all slices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionView:
     """What became of the run, and why."""
 
@@ -73,6 +93,8 @@ class DecisionView:
     status: Status
     exit_code: int
     reasons: tuple[str, ...]
+    gates: tuple[GateView, ...]
+    """Each rule on its own; the worst of them is the decision."""
     rule: Mapping[str, Any]
 
 
@@ -159,6 +181,7 @@ def _head(header: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> He
             status=decision["status"],
             exit_code=decision.get("exit_code", EXIT_CODES[decision["status"]]),
             reasons=tuple(decision["reasons"]),
+            gates=_gates(decision),
             rule=decision["rule"],
         ),
         judge=header["judge"]["judge"],
@@ -179,6 +202,12 @@ def _head(header: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> He
             started_at=header["started_at"],
             finished_at=header["finished_at"],
         ),
+    )
+
+
+def _gates(decision: Mapping[str, Any]) -> tuple[GateView, ...]:
+    return tuple(
+        GateView(evaluator="", slice="", status=decision["status"], reason=reason) for reason in decision["reasons"]
     )
 
 
