@@ -19,6 +19,7 @@ from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.intervals import axis, interval
 from minicheck_eval.reports.page_data import PageData
 from minicheck_eval.reports.view import View
+from minicheck_eval.reports.writer import Writer
 
 __all__ = ["HtmlReport"]
 
@@ -29,29 +30,28 @@ MOST_CHANGES = 100
 MOST_REASONS = 200
 
 
-class HtmlReport:
+class HtmlReport(Writer):
     """Writes report.html: what was decided and why, and below it the cases, to be filtered and searched."""
 
     def __init__(self, view: View, stream: BinaryIO) -> None:
-        self._view = view
-        self._stream = stream
+        super().__init__(view, stream)
         self._data = PageData()
 
-    def add(self, case: CaseResult, record: dict[str, Any]) -> None:
+    def add(self, case: CaseResult, record: Mapping[str, Any]) -> None:
         """Take a case."""
         self._data.add(case, record)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write the page."""
         style, script = _asset("report.css"), _asset("cases.js") + _asset("case.js")
         page = _template().generate(
-            head=self._view.head,
-            word=WORDS[self._view.head.decision.status],
-            comparison=self._view.head.comparison,
+            head=self._head,
+            word=WORDS[self._head.decision.status],
+            comparison=self._head.comparison,
             data=self._data,
             documents=map(Markup, self._data.documents),
             cases=map(Markup, self._data.cases()),
-            changes=Markup(_changes(self._view.head.comparison)),  # noqa: S704 - JSON without a <
+            changes=Markup(_changes(self._head.comparison)),  # noqa: S704 - JSON without a <
             style=Markup(style),  # noqa: S704 - our own files
             script=Markup(script),  # noqa: S704
             policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'",
@@ -60,6 +60,9 @@ class HtmlReport:
         )
         for part in page:
             self._stream.write(part.encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        """Let the cases go."""
         self._data.close()
 
 

@@ -33,18 +33,20 @@ def interval(rate: RateView | None, baseline: Mapping[str, Any] | None = None) -
         drawing.append(drawsvg.Rectangle(f"{tick}%", 0, 1, HEIGHT, class_="tick"))
     middle = HEIGHT / 2 if baseline is None else HEIGHT / 2 - 5
     if rate is not None:
-        _draw(drawing, rate.low, rate.value, rate.high, middle, "run")
+        drawing.append(_shape((rate.low, rate.value, rate.high), middle, "run"))
     if baseline is not None:
-        _draw(drawing, baseline["low"], baseline["value"], baseline["high"], middle + 11, "baseline")
+        shares = (baseline["low"], baseline["value"], baseline["high"])
+        drawing.append(_shape(shares, middle + 11, "baseline"))
     return _markup(drawing)
 
 
-def _draw(drawing: drawsvg.Drawing, low: float, value: float, high: float, middle: float, name: str) -> None:
+def _shape(shares: tuple[float, float, float], middle: float, name: str) -> drawsvg.Group:
     # In per cent, so that the drawing is as wide as its column and its strokes stay as thick as they are.
+    low, value, high = shares
     group = drawsvg.Group(class_=name)
     group.append(drawsvg.Rectangle(_at(low), middle - 3, _at(high - low), 6, rx=3, class_="range"))
     group.append(drawsvg.Circle(_at(value), middle, 5, class_="value"))
-    drawing.append(group)
+    return group
 
 
 def _at(share: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, BinaryIO
@@ -11,6 +12,7 @@ from pydantic import TypeAdapter
 from minicheck_eval.harness.files import encode
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.view import Head, View
+from minicheck_eval.reports.writer import Writer
 
 __all__ = ["JsonReport", "Report", "report_schema"]
 
@@ -28,22 +30,22 @@ def report_schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-class JsonReport:
+class JsonReport(Writer):
     """Writes report.json case by case, so that a run of any length fits in memory."""
 
     def __init__(self, view: View, stream: BinaryIO) -> None:
-        self._stream = stream
+        super().__init__(view, stream)
         self._between = b"\n"
         self._dump = _adapter().dump_python
         head = encode(TypeAdapter(Head).dump_python(view.head), indent=2)
         self._stream.write(head.removesuffix(b"\n}") + b',\n  "cases": [')
 
-    def add(self, case: CaseResult, _: object) -> None:
+    def add(self, case: CaseResult, record: Mapping[str, Any]) -> None:  # noqa: ARG002 - a case is enough
         """Write a case, on a line of its own."""
         self._stream.write(self._between + encode(self._dump(case)))
         self._between = b",\n"
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write the end."""
         self._stream.write(b"\n  ]\n}\n")
 

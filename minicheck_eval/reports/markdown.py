@@ -12,6 +12,7 @@ from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures, Group
 from minicheck_eval.reports.plain import plain
 from minicheck_eval.reports.view import Counts, EvaluatorView, Head, View
+from minicheck_eval.reports.writer import Writer
 
 __all__ = ["MarkdownReport"]
 
@@ -34,19 +35,18 @@ COLUMNS = ("slice", "passed", "rate", "95 % interval", "coverage", "invalid", "e
 SHORT_DIGEST = 12
 
 
-class MarkdownReport:
+class MarkdownReport(Writer):
     """Writes report.md: the decision, the rates, and the first cases that did not pass."""
 
     def __init__(self, view: View, stream: BinaryIO) -> None:
-        self._head = view.head
-        self._stream = stream
+        super().__init__(view, stream)
         self._failures = Failures(most=MOST_CASES)
 
-    def add(self, case: CaseResult, _: object) -> None:
+    def add(self, case: CaseResult, record: Mapping[str, Any]) -> None:  # noqa: ARG002 - a case is enough
         """Take a case."""
         self._failures.add(case)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Write the report."""
         text = "\n".join(_head(self._head)) + "\n"
         foot = "\n".join(["", *_provenance(self._head)]) + "\n"

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import BinaryIO
 
 from minicheck_eval.errors import BadInput, CouldNotJudge
-from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.view import View
+from minicheck_eval.reports.writer import Writer
 
 __all__ = ["FORMATS", "file_names", "write_reports"]
 
@@ -22,16 +22,6 @@ FORMATS = {
     "junit": ("junit.xml", "minicheck_eval.reports.junit", "JunitReport"),
 }
 """The name of a format → the name of its file, and the class that writes it, which is loaded when it is used."""
-
-
-class Writer(Protocol):
-    """Writes one report."""
-
-    def add(self, case: CaseResult, record: dict[str, Any]) -> None:
-        """Take a case."""
-
-    def close(self) -> None:
-        """Write what is left to be written."""
 
 
 def file_names(formats: str, folder: Path) -> dict[str, Path]:
@@ -50,12 +40,14 @@ def write_reports(view: View, paths: Mapping[str, Path]) -> None:
         for name, path in paths.items():
             stream = stack.enter_context(_opened(path))
             _, module, kind = FORMATS[name]
-            writers.append(getattr(importlib.import_module(module), kind)(view, stream))
+            writer: Writer = getattr(importlib.import_module(module), kind)(view, stream)
+            stack.callback(writer.close)
+            writers.append(writer)
         for case, record in view.cases():
             for writer in writers:
                 writer.add(case, record)
         for writer in writers:
-            writer.close()
+            writer.finish()
 
 
 @contextmanager
