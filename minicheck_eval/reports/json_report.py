@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter
 
 from minicheck_eval.harness.files import encode
 from minicheck_eval.reports.case_view import CaseResult
+from minicheck_eval.reports.compact import compact
 from minicheck_eval.reports.view import Head, View
 from minicheck_eval.reports.writer import Writer
 
@@ -36,20 +36,14 @@ class JsonReport(Writer):
     def __init__(self, view: View, stream: BinaryIO) -> None:
         super().__init__(view, stream)
         self._between = b"\n"
-        self._dump = _adapter().dump_python
         head = encode(TypeAdapter(Head).dump_python(view.head), indent=2)
         self._stream.write(head.removesuffix(b"\n}") + b',\n  "cases": [')
 
     def add(self, case: CaseResult, record: Mapping[str, Any]) -> None:  # noqa: ARG002 - a case is enough
         """Write a case, on a line of its own."""
-        self._stream.write(self._between + encode(self._dump(case)))
+        self._stream.write(self._between + compact(case))
         self._between = b",\n"
 
     def finish(self) -> None:
         """Write the end."""
         self._stream.write(b"\n  ]\n}\n")
-
-
-@cache
-def _adapter() -> TypeAdapter[CaseResult]:
-    return TypeAdapter(CaseResult)
