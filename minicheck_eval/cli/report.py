@@ -19,7 +19,8 @@ FILE = click.Path(path_type=Path, allow_dash=True)
 @click.option("--json", type=FILE, metavar="FILE", help="Everything, for programs; `schema` prints its JSON Schema.")
 @click.option("--markdown", type=FILE, metavar="FILE", help="For a comment on a pull request or a job's summary.")
 @click.option("--junit", type=FILE, metavar="FILE", help="Each gate as a test, for whatever shows test results.")
-def report(run: Path, **paths: Path | None) -> None:
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Folder of a run to compare with.")
+def report(run: Path, baseline: Path | None, **paths: Path | None) -> None:
     """Report the run in the folder RUN; a FILE of - is stdout.
 
     Exit code 0: written, whatever the decision was; 2: bad input; 3: could not write.
@@ -30,4 +31,4 @@ def report(run: Path, **paths: Path | None) -> None:
     wanted = {name: path for name, path in paths.items() if path is not None}
     if not wanted:
         raise BadInput("no report is asked for", hint="name a file: --html, --json, --markdown or --junit")
-    write_reports(open_view(run), wanted)
+    write_reports(open_view(run, baseline), wanted)

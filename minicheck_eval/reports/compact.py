@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_json
 
 from minicheck_eval.harness.files import encode
 
@@ -12,9 +13,9 @@ __all__ = ["compact"]
 
 
 def compact(value: Any) -> bytes:
-    """Write a value, which may hold dataclasses, as JSON on one line; what is no number is null."""
+    """Write a value, which may hold dataclasses, as JSON on one line."""
     try:
-        return to_json(value, inf_nan_mode="null")
+        return to_json(value)
     except PydanticSerializationError:
         # A lone surrogate: only the slow way has a spelling for it.
-        return encode(to_jsonable_python(value, inf_nan_mode="null"))
+        return encode(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)

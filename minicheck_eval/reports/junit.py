@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, BinaryIO
 from xml.etree import ElementTree as ET
 
+from minicheck_eval.harness.gates import BEST_FIRST
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures
 from minicheck_eval.reports.plain import plain
@@ -65,30 +66,37 @@ def _suite(head: Head, name: str, gates: Sequence[GateView], lines: Iterable[tup
     ):
         ET.SubElement(properties, "property", name=key, value=plain(value))
     tags = Counter[str]()
+    parts: dict[str, list[GateView]] = {}
     for gate in gates:
-        test = ET.SubElement(suite, "testcase", classname=f"{NAME}.{plain(name)}", name=plain(gate.title), time="0")
-        tag = _tag(gate, head.decision.exit_code)
+        parts.setdefault(gate.slice, []).append(gate)
+    for part, own in parts.items():
+        about = [line for other, line in lines if part in (other, "")]
+        test, tag = _test(own, head.decision.exit_code, about)
+        test.set("classname", f"{NAME}.{plain(name)}")
         tags[tag] += 1
-        about = [line for part, line in lines if gate.slice in (part, "")] if tag in ("failure", "error") else []
-        if tag:
-            found = ET.SubElement(test, tag, message=plain(gate.reason))
-            if tag != "skipped":
-                found.set("type", gate.status)
-                found.text = "\n".join([plain(gate.reason), *about])
-        else:
-            ET.SubElement(test, "system-out").text = plain(gate.reason)
+        suite.append(test)
     counts = {"failures": tags["failure"], "errors": tags["error"], "skipped": tags["skipped"]}
-    for key, count in {"tests": len(gates), **counts}.items():
+    for key, count in {"tests": len(parts), **counts}.items():
         suite.set(key, str(count))
     suite.set("time", "0")
     return suite
 
 
-def _tag(gate: GateView, exit_code: int) -> str:
-    if gate.status == "undecided" and exit_code == 0:
-        # Whoever ran it said that undecided is good enough.
-        return "skipped"
-    return ELEMENTS.get(gate.status, "")
+def _test(gates: Sequence[GateView], exit_code: int, about: Sequence[str]) -> tuple[ET.Element, str]:
+    """Make one test of all that is asked of a slice; the worst of it is its result."""
+    worst = max((gate.status for gate in gates), key=BEST_FIRST.index)
+    told = [plain(gate.reason) for gate in gates if gate.status == worst]
+    test = ET.Element("testcase", name=plain(gates[0].slice) or "all slices", time="0")
+    if worst == "passed":
+        ET.SubElement(test, "system-out").text = "\n".join(told)
+        return test, ""
+    # Whoever ran it may have said that undecided is good enough.
+    tag = "skipped" if worst == "undecided" and exit_code == 0 else ELEMENTS[worst]
+    found = ET.SubElement(test, tag, message=told[0])
+    if tag != "skipped":
+        found.set("type", worst)
+        found.text = "\n".join([*told, *about])
+    return test, tag
 
 
 def _case_line(failure: Failure) -> str:

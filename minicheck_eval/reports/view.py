@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import ConfigDict
 
 from minicheck_eval.errors import BadInput
+from minicheck_eval.harness.compare import compare
 from minicheck_eval.harness.gates import EXIT_CODES, Status
 from minicheck_eval.harness.journal import read_header, read_records
 from minicheck_eval.reports.case_view import STRICT, CaseResult, case_result
@@ -77,11 +78,6 @@ class GateView:
     status: Status
     reason: str
     """The arithmetic, in words."""
-
-    @property
-    def title(self) -> str:
-        """Name the rule."""
-        return self.slice or "all slices"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,8 +158,8 @@ class View:
             yield case_result(record), record
 
 
-def open_view(directory: Path, comparison: Mapping[str, Any] | None = None) -> View:
-    """View the run in a folder; raises `BadInput` where there is none that is finished."""
+def open_view(directory: Path, baseline: Path | None = None) -> View:
+    """View the run in a folder, and beside it a baseline; raises `BadInput` where there is none that is finished."""
     header = read_header(directory) if directory.is_dir() else None
     if header is None:
         raise BadInput(f"{directory} holds no run", hint="name the folder of a run: the one given to --out")
@@ -171,7 +167,8 @@ def open_view(directory: Path, comparison: Mapping[str, Any] | None = None) -> V
         raise BadInput(
             f"the run in {directory} is not finished", hint="go on with it first: the same command that began it"
         )
-    return View(directory=directory, head=_head(header, comparison))
+    compared = None if baseline is None else compare(directory, baseline).to_json()
+    return View(directory=directory, head=_head(header, compared))
 
 
 def _head(header: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> Head:
@@ -206,8 +203,18 @@ def _head(header: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> He
 
 
 def _gates(decision: Mapping[str, Any]) -> tuple[GateView, ...]:
+    found = decision.get("findings")
+    if found is None:
+        # A run of an earlier version tells its reasons alone.
+        found = [{"status": decision["status"], "words": reason} for reason in decision["reasons"]]
     return tuple(
-        GateView(evaluator="", slice="", status=decision["status"], reason=reason) for reason in decision["reasons"]
+        GateView(
+            evaluator=gate.get("evaluator", ""),
+            slice=gate.get("slice", ""),
+            status=gate["status"],
+            reason=gate["words"],
+        )
+        for gate in found
     )
 
 

@@ -95,8 +95,13 @@ def run_folder(tmp_path):
 
 @pytest.fixture
 def view(run_folder):
-    """View a run made of records."""
-    return lambda records, **options: open_view(run_folder(records, **options))
+    """View a run made of records, and beside it a baseline."""
+
+    def open_it(records, *, baseline=None, **options):
+        other = None if baseline is None else run_folder(baseline, name="baseline")
+        return open_view(run_folder(records, **options), other)
+
+    return open_it
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,13 @@ from minicheck_eval.reports.writing import write_reports
 
 pytestmark = pytest.mark.chromium
 
+OVERLAPS = """rows => rows.flatMap((row) => {
+  const cells = [...row.children].filter((c) => c.offsetWidth).map((c) => {
+    const range = document.createRange(); range.selectNodeContents(c.querySelector("svg") ?? c);
+    return range.getBoundingClientRect(); });
+  return cells.filter((a, i) => cells.some((b, j) => i < j && a.left < b.right - 1 && b.left < a.right - 1
+    && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length; })"""
+"""For each row, how many of its cells have text that lies on that of another."""
 EVIDENCE = "Goods may be returned within 30 days."
 
 
@@ -173,12 +180,7 @@ def test_nothing_is_wider_than_the_screen(page, record, width):
     found.locator("summary .outcome").first.click()
     found.locator(".body").wait_for()
     assert width >= found.evaluate("document.documentElement.scrollWidth")
-    overlaps = """rows => rows.flatMap((row) => {
-      const cells = [...row.children].filter((c) => c.offsetWidth).map((c) => {
-        const range = document.createRange(); range.selectNodeContents(c); return range.getBoundingClientRect(); });
-      return cells.filter((a, i) => cells.some((b, j) => i < j && a.left < b.right - 1 && b.left < a.right - 1
-        && a.top < b.bottom - 1 && b.top < a.bottom - 1)).length; })"""
-    assert {0} == set(found.locator(".rates tbody tr").evaluate_all(overlaps))
+    assert {0} == set(found.locator(".rates tbody tr").evaluate_all(OVERLAPS))
 
 
 def test_hostile_text_stays_text(page, record, hostile):
@@ -265,3 +267,30 @@ def test_more_cases_than_fit_are_counted(page, record, monkeypatch):
     found = page([record("a"), record("b"), record("c", "fail")])
     assert "This page holds 2 of 3 cases" in found.inner_text("#cases")
     assert ["c", "a"] == ids(found)
+
+
+def test_a_baseline_stands_beside_the_run(page, record):
+    """Both intervals are drawn, changed cases are named and marked, and a name opens its case."""
+    before = [record(f"r{i}", "fail" if i < 2 else "pass", "returns") for i in range(20)]
+    found = page([record(f"r{i}", "fail" if i < 5 else "pass", "returns") for i in range(20)], baseline=before)
+    row = found.locator(".rates tbody tr").first
+    assert [1, 1] == [row.locator(f"g.{name} .range").count() for name in ("run", "baseline")]
+    assert "18/20 = 90.0 %" in row.inner_text()
+    assert "Newly failing: 3" in found.inner_text(".changes")
+    found.fill("#search", "r19")
+    assert count(found, "1 of 20")
+    found.locator(".case-link", has_text="r3").click()
+    found.locator(".case[open] .body").wait_for()
+    assert "r3" == found.locator(".case[open] .id").inner_text()
+    assert "was pass" == found.locator(".case[open] .moved").inner_text()
+    assert "in the baseline pass" in found.locator(".case[open] .verdicts").inner_text()
+
+
+def test_a_baseline_fits_on_any_screen(page, record):
+    """The wider table has room on a phone, a tablet and a desk."""
+    records = [record(f"r{i}", "fail" if i < 5 else "pass", f"a slice {i % 3}") for i in range(60)]
+    found = page(records, baseline=records)
+    for width in (320, 600, 800, 1060, 1280):
+        found.set_viewport_size({"width": width, "height": 900})
+        assert width >= found.evaluate("document.documentElement.scrollWidth")
+        assert {0} == set(found.locator(".rates tbody tr, .rates thead tr").evaluate_all(OVERLAPS))

@@ -53,3 +53,16 @@ def test_any_text_comes_back_as_it_was(report, record, hostile):
     value = report([record(f"{i}{odd}", "fail", odd, answer=odd) for i, odd in enumerate(hostile)])
     assert hostile == [case["answer"] for case in value["cases"]]
     jsonschema.validate(value, report_schema())
+
+
+def test_a_baseline_stands_beside_the_run(report, record):
+    """The comparison is part of the report, and keeps to the schema too."""
+    value = report([record("a", "fail"), record("b")], baseline=[record("a"), record("b")])
+    assert ["a"] == value["comparison"]["evaluators"]["fact-checking"]["newly_failing"]
+    jsonschema.validate(value, report_schema())
+
+
+def test_each_gate_is_told(report, record):
+    """What each rule found stands with its arithmetic, that of the slices that passed too."""
+    gates = report([record("a", part="x"), record("b", "fail", "y")])["decision"]["gates"]
+    assert [("x", "passed"), ("y", "failed")] == [(gate["slice"], gate["status"]) for gate in gates]

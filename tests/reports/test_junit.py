@@ -71,3 +71,22 @@ def test_any_text_makes_valid_xml(report, record, hostile):
     xml = report([record(f"{i}{odd}", "fail", odd, answer=odd) for i, odd in enumerate(hostile)])
     assert len(hostile) <= xml.decode().count("fail")
     assert results(xml)
+
+
+def test_each_slice_is_one_test(report, record):
+    """A slice that is in order passes beside one that is not, and says its rate."""
+    xml = report([record("a", part="x"), record("b", "fail", "y")])
+    found = results(xml)
+    name = "minicheck-eval.fact-checking"
+    assert {(name, "x"): 0, (name, "y"): 1} == {test: len(result) for test, result in found.items()}
+    assert "1 of 1 passed" in xml.decode()
+
+
+def test_undecided_is_a_failure_unless_it_may_pass(report, record):
+    """A slice with nothing judged fails the file where it fails the run, and is skipped where it does not."""
+    records = [record("a"), record("b", "not_checkable", "y", in_scope=False)]
+    kinds = []
+    for place, passes in enumerate((False, True)):
+        xml = report(records, rule=GateRule(undecided_passes=passes), name=f"run{place}")
+        kinds += [type(result) for found in results(xml).values() for result in found]
+    assert [junitparser.Failure, junitparser.Skipped] == kinds

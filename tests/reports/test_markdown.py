@@ -93,3 +93,12 @@ def test_a_long_report_fits_into_a_comment(report, record, claim):
     assert "and 250 more" in text
     assert "more, in results.jsonl" in text
     assert text.count("<details>") == text.count("</details>")
+
+
+def test_a_baseline_stands_beside_the_rates(report, record):
+    """The table has the baseline and the difference, and the cases that changed are named."""
+    before = [record(f"r{i}", "fail" if i < 2 else "pass") for i in range(20)]
+    text = report([record(f"r{i}", "fail" if i < 5 else "pass") for i in range(20)], baseline=before)
+    assert ["18/20 = 90.0 %", "-15.0 [-35.5, +4.5]"] == rows(text)[1][-2:] or "18/20 = 90.0 %" in rows(text)[1]
+    assert "**3 newly failing**: `r2`, `r3`, `r4`" in text
+    assert "not a drop one can see" in text
