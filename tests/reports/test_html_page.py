@@ -71,6 +71,8 @@ def test_cases_are_filtered_by_outcome_slice_and_evaluator(page, record):
     found.select_option("#slice", "")
     found.select_option("#evaluator", "retrieval")
     assert ["a-pass"] == ids(found)
+    found.select_option("#evaluator", "")
+    assert ["retrieval"] == found.locator(".others").all_inner_texts()
 
 
 def test_search_looks_into_answers_and_evidence(page, record):
@@ -282,7 +284,7 @@ def test_a_baseline_stands_beside_the_run(page, record):
     found.locator(".case-link", has_text="r3").click()
     found.locator(".case[open] .body").wait_for()
     assert "r3" == found.locator(".case[open] .id").inner_text()
-    assert "was pass" == found.locator(".case[open] .moved").inner_text()
+    assert "was pass" == found.locator(".case[open] .moved").inner_text().strip()
     assert "in the baseline pass" in found.locator(".case[open] .verdicts").inner_text()
 
 

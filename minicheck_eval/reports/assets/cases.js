@@ -141,8 +141,11 @@ function row(one, evaluator) {
   const outcome = outcomeOf(one, evaluator);
   const score = scoreOf(one, evaluator);
   const earlier = Object.values(before).map((changes) => changes[one.id]).find(Boolean);
+  const others = evaluator ? [] : besides(one);
   const summary = element("summary", { class: outcome },
-    element("span", { class: "outcome" }, WORDS[outcome], earlier ? element("span", { class: "moved" }, `was ${WORDS[earlier]}`) : null),
+    element("span", { class: "outcome" }, WORDS[outcome],
+      others.length ? isolated("span", others.join(", "), { class: "others moved" }) : null,
+      earlier ? element("span", { class: "moved" }, `was ${WORDS[earlier]}`) : null),
     isolated("span", one.id, { class: "id", title: one.id }),
     isolated("span", one.question.slice(0, 300) || one.answer.slice(0, 300), { class: "question" }),
     isolated("span", one.slice, { class: "slice" }),
@@ -150,6 +153,14 @@ function row(one, evaluator) {
   const made = element("details", { class: `case ${outcome}`, "data-place": one.place }, summary);
   made.addEventListener("toggle", () => { if (made.open) fill(made, one); });
   return made;
+}
+
+// Who else failed the case, beside the evaluator that looks at its claims.
+function besides(one) {
+  const [first] = Object.entries(one.verdicts).find(([, verdict]) => verdict.claims.length) ?? Object.entries(one.verdicts)[0];
+  return Object.entries(one.verdicts)
+    .filter(([name, verdict]) => name !== first && ["fail", "invalid", "error"].includes(verdict.outcome))
+    .map(([name]) => name);
 }
 
 function fill(made, one) {
