@@ -78,6 +78,8 @@ class CaseResult:
     label: bool | None
     """What a person said: is the answer supported?"""
     date: str | None
+    broken_part: str | None
+    """What broke in a case that failed: retrieval or generation."""
     verdicts: Mapping[str, VerdictResult]
     """By evaluator."""
 
@@ -103,6 +105,7 @@ def case_result(record: Mapping[str, Any]) -> CaseResult:
         documents=tuple(str(place) if d["id"] is None else d["id"] for place, d in enumerate(documents)),
         label=record.get("label"),
         date=record.get("date"),
+        broken_part=record.get("broken_part"),
         verdicts={name: _verdict(verdict, documents) for name, verdict in record["verdicts"].items()},
     )
 

@@ -19,6 +19,11 @@ class Failure:
     verdict: VerdictResult
 
     @property
+    def broken_part(self) -> str | None:
+        """Return what broke where the case failed: retrieval or generation."""
+        return self.case.broken_part if self.verdict.outcome is Outcome.FAIL else None
+
+    @property
     def claims(self) -> tuple[ClaimResult, ...]:
         """Return the claims that did not pass."""
         return tuple(claim for claim in self.verdict.claims if claim.outcome is not Outcome.PASS)

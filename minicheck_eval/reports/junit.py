@@ -106,4 +106,5 @@ def _case_line(failure: Failure) -> str:
     name, part, said = (
         plain(text, most=LINE) for text in (case.id, case.slice, verdict.feedback if worst is None else worst.text)
     )
-    return f"{name} [{part}]: {verdict.outcome}{score}: {said}"
+    broken = "" if failure.broken_part is None else f", {plain(failure.broken_part)} broke"
+    return f"{name} [{part}]: {verdict.outcome}{score}{broken}: {said}"

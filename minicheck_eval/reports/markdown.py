@@ -71,7 +71,8 @@ def _cell(text: str) -> str:
 def _head(head: Head) -> Iterator[str]:
     yield f"## {TITLES[head.decision.status]}"
     yield ""
-    yield f"{code(head.judge)} on {head.data.count:,} cases of {code(head.data.path)}"
+    app = f", answered by {code(str(head.provenance.app.get('name', '')))}" if head.provenance.app else ""
+    yield f"{code(head.judge)} on {head.data.count:,} cases of {code(head.data.path)}{app}"
     yield ""
     reasons = head.decision.reasons
     yield from (f"- {code(reason)}" for reason in reasons[:MOST_REASONS])
@@ -163,7 +164,8 @@ def _group(group: Group, room: int) -> str:
 def _failure(failure: Failure) -> Iterator[str]:
     case, verdict = failure.case, failure.verdict
     score = "" if verdict.score is None else f", {verdict.score:.3f}"
-    yield f"- **{code(case.id, 80)}** in {code(case.slice, 80)}{score}"
+    broken = "" if failure.broken_part is None else f", {code(failure.broken_part)} broke"
+    yield f"- **{code(case.id, 80)}** in {code(case.slice, 80)}{score}{broken}"
     if not failure.claims:
         yield f"  - {code(verdict.feedback)}"
     for claim in failure.claims[:MOST_CLAIMS]:
@@ -179,6 +181,9 @@ def _failure(failure: Failure) -> Iterator[str]:
 
 def _provenance(head: Head) -> Iterator[str]:
     source = head.provenance
+    for name, tape in source.tapes.items():
+        words = f"{tape.get('mode')}, recorded {tape.get('first')} to {tape.get('last')}"
+        yield f"<sub>{code(name)} from the tape {code(str(tape.get('folder')))}, {code(words)}</sub><br>"
     yield (
         f"<sub>judge {code(source.judge_digest[:SHORT_DIGEST])}, cases {code(head.data.sha256[:SHORT_DIGEST])}, "
         f"minicheck-eval {code(str(source.judge.get('package', '')))}, {code(source.finished_at)}</sub>"

@@ -118,6 +118,7 @@ def _case(case: CaseResult, record: Mapping[str, Any], place: int, documents: Se
         "answer": case.answer,
         "label": case.label,
         "date": case.date,
+        "broken": case.broken_part,
         "metadata": record.get("metadata") or {},
         "documents": documents,
         "outcome": case.outcome,

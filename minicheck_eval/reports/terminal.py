@@ -102,7 +102,8 @@ class _Report:
         kind = "support" if claims else "score"
         support = "" if verdict.score is None else f", {kind} {verdict.score:.3f}"
         name, part = (plain(text, most=LINE) for text in (case.id, case.slice))
-        self._print(f"{name} [{part}]{support}", indent=2, style="bold")
+        broken = "" if failure.broken_part is None else f", {failure.broken_part} broke"
+        self._print(f"{name} [{part}]{support}{broken}", indent=2, style="bold")
         if not claims:
             self._print(verdict.feedback, indent=4)
         for claim in claims[:MOST_CLAIMS]:

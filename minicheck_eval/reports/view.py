@@ -122,8 +122,12 @@ class Provenance:
     meta: Mapping[str, str]
     usage: Mapping[str, Any]
     """What each judge was asked and what that cost, by evaluator and judge."""
-    tape: Mapping[str, Any] | None
-    """The recording that verdicts were taken from, where there is one."""
+    judges: Mapping[str, Any]
+    """Where several evaluators ask: who judges, by evaluator."""
+    app: Mapping[str, Any] | None
+    """The application that gave the answers, where they are not in the cases."""
+    tapes: Mapping[str, Any]
+    """The recordings that answers of judges were taken from, by judge."""
     started_at: str
     finished_at: str
 
@@ -195,7 +199,9 @@ def _head(header: Mapping[str, Any], comparison: Mapping[str, Any] | None) -> He
             arguments=header["arguments"],
             meta=header["meta"],
             usage=header.get("usage") or {},
-            tape=header.get("tape"),
+            judges=header.get("judges") or {},
+            app=header.get("app"),
+            tapes=header.get("tapes") or {},
             started_at=header["started_at"],
             finished_at=header["finished_at"],
         ),

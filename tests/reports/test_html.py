@@ -91,3 +91,12 @@ def test_what_turns_or_hides_text_is_shown(report, record):
 def test_the_same_run_makes_the_same_page(report, record):
     """Nothing of the time or the machine is in it."""
     assert report([record("a")], name="one") == report([record("a")], name="two")
+
+
+def test_the_foot_tells_where_it_all_comes_from(report, record):
+    """Judge, digests, application and recordings stand at the foot, whatever their names are."""
+    tapes = {"fake": {"folder": "tapes/<b>", "mode": "replay-only", "first": "2026-01-01", "records": {"score": 3}}}
+    text = report([record("a")], tapes=tapes, app={"name": "app:<i>ask"}).split('<footer class="provenance">')[1]
+    foot = text.split("</footer>")[0]
+    for words in ("d" * 64, "c" * 64, "app:&lt;i&gt;ask", "tapes/&lt;b&gt;", "replay-only", "2026-01-01"):
+        assert words in foot

@@ -102,3 +102,12 @@ def test_a_baseline_stands_beside_the_rates(report, record):
     assert ["18/20 = 90.0 %", "-15.0 [-35.5, +4.5]"] == rows(text)[1][-2:] or "18/20 = 90.0 %" in rows(text)[1]
     assert "**3 newly failing**: `r2`, `r3`, `r4`" in text
     assert "not a drop one can see" in text
+
+
+def test_what_broke_and_what_was_replayed_are_told(report, record):
+    """A case that failed says whether retrieval or generation broke, and the foot names the recording."""
+    tapes = {"fake": {"folder": "tape", "mode": "replay-only", "first": "2026-01-01", "last": "2026-01-02"}}
+    text = report([record("a", "fail", broken_part="generation")], tapes=tapes, app={"name": "app:ask"})
+    assert "`generation` broke" in text
+    assert "answered by `app:ask`" in text
+    assert "`fake` from the tape `tape`, `replay-only, recorded 2026-01-01 to 2026-01-02`" in text

@@ -77,3 +77,12 @@ def test_records_survive_a_torn_end(view, record):
     with (found.directory / "results.jsonl").open("ab") as stream:
         stream.write(json.dumps(record("b")).encode()[:50])
     assert ["a"] == [case.id for case, _ in found.cases()]
+
+
+def test_where_answers_and_verdicts_come_from_is_told(view, record):
+    """The application, the judges and the recordings of run.json are in the head; a run without them has none."""
+    changes = {"app": {"name": "app:ask"}, "judges": {"x": {}}, "tapes": {"fake": {"mode": "replay-only"}}}
+    with_them, without = view([record("a")], name="one", **changes).head, view([record("a")], name="two").head
+    source = with_them.provenance
+    assert changes == {"app": source.app, "judges": source.judges, "tapes": source.tapes}
+    assert (None, {}, {}) == (without.provenance.app, without.provenance.judges, without.provenance.tapes)

@@ -144,7 +144,8 @@ function row(one, evaluator) {
   const others = evaluator ? [] : besides(one);
   const summary = element("summary", { class: outcome },
     element("span", { class: "outcome" }, WORDS[outcome],
-      others.length ? isolated("span", others.join(", "), { class: "others moved" }) : null,
+      one.broken && outcome === "fail" ? isolated("span", `${one.broken} broke`, { class: "moved" })
+        : others.length ? isolated("span", others.join(", "), { class: "others moved" }) : null,
       earlier ? element("span", { class: "moved" }, `was ${WORDS[earlier]}`) : null),
     isolated("span", one.id, { class: "id", title: one.id }),
     isolated("span", one.question.slice(0, 300) || one.answer.slice(0, 300), { class: "question" }),
