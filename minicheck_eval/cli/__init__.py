@@ -20,7 +20,9 @@ VERBS = {
     "demo": "Run the packaged cases and show the report.",
     "fetch": "Get a judge's weights onto this machine.",
     "plan-size": "Say how many cases a finding takes.",
+    "report": "Write a finished run as HTML, JSON, Markdown or JUnit.",
     "run": "Check a file of cases, or go on with a run.",
+    "schema": "Print the JSON Schema of report.json.",
     "tape": "Look after recorded answers: stats, verify, prune, diff.",
 }
 INTERRUPTED = 130

@@ -106,9 +106,10 @@ def _read_evaluators(_: click.Context, __: click.Parameter, text: str) -> list[s
     "--batch-cases", type=click.IntRange(1), default=32, show_default=True, help="Cases judged and recorded together."
 )
 @click.option("--restart", is_flag=True, help="Forget the run that the folder holds.")
+@click.option("--report", metavar="FORMATS", help="Write html, json, markdown, junit into the run's folder.")
 @gate_options
 @judge_options
-def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
+def run(cases: Path, out: Path | None, *, restart: bool, report: str | None, **options: Any) -> int:
     """Check every case of CASES (.jsonl, .json or .csv, also .gz), and decide.
 
     A run that was interrupted goes on with the same command.  Exit code 0: passed; 1: did not pass; 2: bad input; 3:
@@ -118,10 +119,13 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
 
     from minicheck_eval.harness.cases import load
     from minicheck_eval.reports.terminal import print_report
+    from minicheck_eval.reports.view import open_view
+    from minicheck_eval.reports.writing import file_names, write_reports
 
     out = out or _folder(cases, options["judge"], options["evaluators"])
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a folder", hint="choose another --out")
+    paths = file_names(report, out) if report is not None else {}
     loaded = load(cases, skip_bad=options["skip_bad"])
     _warn(f"left out: {problem}" for problem in loaded.problems)
     result = _run(cases, loaded, out, restart=restart, **options)
@@ -136,6 +140,8 @@ def run(cases: Path, out: Path | None, *, restart: bool, **options: Any) -> int:
         raise CouldNotJudge(
             f"the report cannot be printed: {error.strerror}", hint=f"the run is in {result.directory}"
         ) from error
+    if paths:
+        write_reports(open_view(out, options["baseline"]), paths)
     return result.decision.exit_code
 
 

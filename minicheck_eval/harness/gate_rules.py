@@ -93,22 +93,27 @@ class Gates:
             name = evaluator.name
             for part, tally in evaluator.slices.items():
                 rule, beside = self.rule(name, part), compared.get(name, {}).get(part)
-                yield from ((status, f"{name}, {part}: {why}") for status, why in _slice(tally, rule, beside))
+                yield from (
+                    Finding(status, f"{name}, {part}: {why}", name, part) for status, why in _slice(tally, rule, beside)
+                )
             # A slice that is gone would pass unseen.
             for part, other in compared.get(name, {}).items():
                 if part not in evaluator.slices and other.baseline and self.rule(name, part).max_drop is not None:
-                    yield "undecided", f"{name}, {part}: the baseline has such cases, the run has none"
+                    words = f"{name}, {part}: the baseline has such cases, the run has none"
+                    yield Finding("undecided", words, name, part)
         yield from self._absent({evaluator.name: evaluator for evaluator in summary.evaluators})
         yield from self._broken(directory)
 
     def _absent(self, there: Mapping[str, EvaluatorSummary]) -> Iterator[Finding]:
         for name, own in self.evaluators.items():
             if name not in there:
-                yield "undecided", f"{name}: {self.source} has a gate for it, and the run has no such evaluator"
+                words = f"{name}: {self.source} has a gate for it, and the run has no such evaluator"
+                yield Finding("undecided", words, name)
                 continue
             for part in own.slices:
                 if part not in there[name].slices:
-                    yield "undecided", f"{name}, {part}: {self.source} has a gate for it, and no case is in this slice"
+                    words = f"{name}, {part}: {self.source} has a gate for it, and no case is in this slice"
+                    yield Finding("undecided", words, name, part)
 
     def _broken(self, directory: Path) -> Iterator[Finding]:
         """Find the cases that must never break: each has to be there, and to pass."""
@@ -127,22 +132,22 @@ class Gates:
             for name in sorted({*names, *(name for case, name in wanted if case == record["id"])}):
                 yield from _never(record["id"], name, verdicts.get(name))
         for case in sorted(missing):
-            yield "could_not_judge", f"the case {case!a} must never break, and is not in the run"
+            yield Finding("could_not_judge", f"the case {case!a} must never break, and is not in the run")
         if not missing:
-            yield "passed", f"all {total} cases that must never break are in the run"
+            yield Finding("passed", f"all {total} cases that must never break are in the run")
 
 
 def _never(case: str, name: str, verdict: Mapping[str, Any] | None) -> Iterator[Finding]:
     must = f"{name}: the case {case!a} must never break"
     if verdict is None:
-        yield "could_not_judge", f"{must}, and has no verdict"
+        yield Finding("could_not_judge", f"{must}, and has no verdict", name)
     elif verdict["outcome"] in (Outcome.INVALID, Outcome.ERROR):
-        yield "could_not_judge", f"{must}, and has no verdict ({verdict['outcome']})"
+        yield Finding("could_not_judge", f"{must}, and has no verdict ({verdict['outcome']})", name)
     elif verdict["outcome"] != Outcome.PASS:
-        yield "failed", f"{must}, and did ({verdict['outcome']})"
+        yield Finding("failed", f"{must}, and did ({verdict['outcome']})", name)
 
 
-def _slice(tally: Tally, rule: SliceRule, beside: SliceComparison | None) -> Iterator[Finding]:
+def _slice(tally: Tally, rule: SliceRule, beside: SliceComparison | None) -> Iterator[tuple[Status, str]]:
     limits: tuple[tuple[Status, str, int, float], ...] = (
         ("could_not_judge", "are invalid", tally.invalid, rule.max_invalid_rate),
         ("could_not_judge", "are in error", tally.error, rule.max_error_rate),
@@ -166,7 +171,7 @@ def _slice(tally: Tally, rule: SliceRule, beside: SliceComparison | None) -> Ite
             yield _drop(beside, rule.max_drop)
 
 
-def _rate(tally: Tally, least: float, on: str) -> Finding:
+def _rate(tally: Tally, least: float, on: str) -> tuple[Status, str]:
     found = tally.rate
     if found is None:
         return "undecided", "there is no rate over nothing"
@@ -183,7 +188,7 @@ def _rate(tally: Tally, least: float, on: str) -> Finding:
     return "undecided", f"{words}; too few cases to tell{more}"
 
 
-def _drop(found: SliceComparison | None, most: float) -> Finding:
+def _drop(found: SliceComparison | None, most: float) -> tuple[Status, str]:
     if found is None or found.difference is None:
         return "undecided", "there is nothing in the baseline to compare with"
     words = f"{found.words}, allowed is a drop of {round(most * 100, 6):g} points"

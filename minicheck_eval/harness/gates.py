@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from minicheck_eval.harness.comparison import Comparison
 from minicheck_eval.harness.statistics import percent, rate_in_words
@@ -25,10 +25,21 @@ __all__ = [
 ]
 
 Status = Literal["passed", "failed", "undecided", "could_not_judge"]
-Finding = tuple[Status, str]
 
 BEST_FIRST: tuple[Status, ...] = ("passed", "undecided", "failed", "could_not_judge")
 EXIT_CODES: dict[Status, int] = {"passed": 0, "undecided": 1, "failed": 1, "could_not_judge": 3}
+
+
+class Finding(NamedTuple):
+    """What one rule found."""
+
+    status: Status
+    words: str
+    """The arithmetic."""
+    evaluator: str = ""
+    """Empty where the rule is about the whole run."""
+    slice: str = ""
+    """Empty where the rule is about all slices."""
 
 
 class Rule(Protocol):
@@ -74,6 +85,8 @@ class Decision:
     status: Status
     reasons: tuple[str, ...]
     rule: Rule
+    findings: tuple[Finding, ...] = ()
+    """What each rule found, those that are kept too."""
     comparison: Comparison | None = None
     """With the baseline, where the rule asked for one."""
 
@@ -84,7 +97,13 @@ class Decision:
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON-ready values."""
-        return {"status": self.status, "reasons": list(self.reasons), "rule": self.rule.to_json()}
+        return {
+            "status": self.status,
+            "exit_code": self.exit_code,
+            "reasons": list(self.reasons),
+            "findings": [finding._asdict() for finding in self.findings],
+            "rule": self.rule.to_json(),
+        }
 
 
 def check(summary: Summary, rule: GateRule) -> Decision:
@@ -96,12 +115,13 @@ def decide(summary: Summary, findings: Iterable[Finding], rule: Rule, comparison
     """Make a decision of findings: the worst decides, and stands first."""
     found = list(findings)
     if not any(evaluator.overall.total for evaluator in summary.evaluators):
-        found = [("could_not_judge", "there is no case with a verdict")]
-    status = max((status for status, _ in found), key=BEST_FIRST.index)
+        found = [Finding("could_not_judge", "there is no case with a verdict")]
+    status = max((finding.status for finding in found), key=BEST_FIRST.index)
     # What is in order explains nothing about a gate that did not pass.
-    shown = [finding for finding in found if status == "passed" or finding[0] != "passed"]
-    worst_first = sorted(shown, key=lambda finding: -BEST_FIRST.index(finding[0]))
-    return Decision(status=status, reasons=tuple(reason for _, reason in worst_first), rule=rule, comparison=comparison)
+    shown = [finding for finding in found if status == "passed" or finding.status != "passed"]
+    worst_first = sorted(shown, key=lambda finding: -BEST_FIRST.index(finding.status))
+    reasons = tuple(finding.words for finding in worst_first)
+    return Decision(status=status, reasons=reasons, rule=rule, findings=tuple(found), comparison=comparison)
 
 
 def asked_for(share: float) -> str:
@@ -113,19 +133,25 @@ def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[Finding]:
     name, overall = evaluator.name, evaluator.overall
     if overall.unjudged > rule.max_unjudged:
         counts = f"{overall.invalid} invalid + {overall.error} error = {overall.unjudged} of {overall.total} cases"
-        yield "could_not_judge", f"{name}: {counts} have no verdict, allowed are {rule.max_unjudged}"
+        yield Finding("could_not_judge", f"{name}: {counts} have no verdict, allowed are {rule.max_unjudged}", name)
     elif overall.judged == 0:
         if overall.unjudged:
-            yield "could_not_judge", f"{name}: none of {overall.total} cases has a verdict"
+            yield Finding("could_not_judge", f"{name}: none of {overall.total} cases has a verdict", name)
         else:
-            yield "undecided", f"{name}: none of {overall.total} cases can be checked"
+            yield Finding("undecided", f"{name}: none of {overall.total} cases can be checked", name)
     if overall.unanswered > rule.max_unjudged:
         counts = f"{overall.unanswered} of {overall.total} cases are in scope and have nothing to check"
-        yield "undecided", f"{name}: {counts}, allowed are {rule.max_unjudged}"
+        yield Finding("undecided", f"{name}: {counts}, allowed are {rule.max_unjudged}", name)
     for part, tally in evaluator.slices.items():
         found = tally.rate
         if found is None:
-            yield "undecided", f"{name}, {part}: none of {tally.total} cases has a verdict, so there is no rate"
+            yield Finding(
+                "undecided",
+                f"{name}, {part}: none of {tally.total} cases has a verdict, so there is no rate",
+                name,
+                part,
+            )
             continue
         status: Status = "passed" if found.value >= rule.min_rate else "failed"
-        yield status, f"{name}, {part}: {rate_in_words(found)}, asked for {asked_for(rule.min_rate)}"
+        words = f"{name}, {part}: {rate_in_words(found)}, asked for {asked_for(rule.min_rate)}"
+        yield Finding(status, words, name, part)

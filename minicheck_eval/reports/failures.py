@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.reports.case_view import BAD, CaseResult, ClaimResult, VerdictResult
 
-__all__ = ["ClaimFailure", "Failure", "Group", "failures"]
-
-SHOWN = (Outcome.FAIL, Outcome.INVALID, Outcome.ERROR)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimFailure:
-    """A claim that did not pass."""
-
-    text: str
-    support: float | None
-    document: str | None
-    evidence: str
-    """The chunk that supports the claim most."""
-    why: str
-    """Why there is no verdict, where there is none."""
+__all__ = ["Failure", "Failures", "Group", "failures"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """A case that did not pass with one evaluator."""
 
-    id: str
-    slice: str
-    score: float | None
-    feedback: str
-    broken_part: str | None
-    """What broke in a case that failed: retrieval or generation."""
-    claims: tuple[ClaimFailure, ...]
+    case: CaseResult
+    verdict: VerdictResult
+
+    @property
+    def broken_part(self) -> str | None:
+        """Return what broke where the case failed: retrieval or generation."""
+        return self.case.broken_part if self.verdict.outcome is Outcome.FAIL else None
+
+    @property
+    def claims(self) -> tuple[ClaimResult, ...]:
+        """Return the claims that did not pass."""
+        return tuple(claim for claim in self.verdict.claims if claim.outcome is not Outcome.PASS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,55 +39,33 @@ class Group:
     first: list[Failure] = field(default_factory=list)
 
 
-def failures(records: Iterable[Mapping[str, Any]], *, most: int) -> list[Group]:
-    """Group the cases that did not pass by evaluator and outcome, and keep the first `most` of each group."""
-    groups: dict[tuple[str, Outcome], Group] = {}
-    for record in records:
-        for name, verdict in record["verdicts"].items():
-            outcome = Outcome(verdict["outcome"])
-            if outcome not in SHOWN:
+class Failures:
+    """Groups the cases that did not pass by evaluator and outcome, and keeps the first `most` of each group."""
+
+    def __init__(self, *, most: int) -> None:
+        self._most = most
+        self._groups: dict[tuple[str, Outcome], Group] = {}
+
+    def add(self, case: CaseResult) -> None:
+        """Take a case."""
+        for name, verdict in case.verdicts.items():
+            outcome = verdict.outcome
+            if outcome not in BAD:
                 continue
-            group = groups.setdefault((name, outcome), Group(evaluator=name, outcome=outcome))
+            group = self._groups.setdefault((name, outcome), Group(evaluator=name, outcome=outcome))
             group.count += 1
-            if len(group.first) < most:
-                group.first.append(_failure(record, verdict))
-    return sorted(groups.values(), key=lambda group: (group.evaluator, SHOWN.index(group.outcome)))
+            if len(group.first) < self._most:
+                group.first.append(Failure(case=case, verdict=verdict))
+
+    @property
+    def groups(self) -> list[Group]:
+        """Return the groups, by evaluator."""
+        return sorted(self._groups.values(), key=lambda group: (group.evaluator, BAD.index(group.outcome)))
 
 
-def _failure(record: Mapping[str, Any], verdict: Mapping[str, Any]) -> Failure:
-    claims = verdict["metadata"].get("claims", ())
-    return Failure(
-        id=record["id"],
-        slice=record["slice"],
-        score=verdict["score"],
-        feedback=verdict["feedback"],
-        broken_part=record.get("broken_part") if verdict["outcome"] == Outcome.FAIL else None,
-        claims=tuple(_claim(record, claim) for claim in claims if not _passed(claim, verdict["metadata"])),
-    )
-
-
-def _passed(claim: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    if "outcome" in claim:
-        return bool(claim["outcome"] == Outcome.PASS)
-    support, threshold = claim.get("support"), metadata.get("threshold")
-    return support is not None and threshold is not None and support > threshold
-
-
-def _claim(record: Mapping[str, Any], claim: Mapping[str, Any]) -> ClaimFailure:
-    name, chunk = claim.get("document"), claim.get("chunk")
-    document = _document(record["documents"], name)
-    evidence = (document["text"] or "")[chunk["start"] : chunk["end"]] if document is not None and chunk else ""
-    return ClaimFailure(
-        text=claim["text"],
-        support=claim.get("support"),
-        document=None if name is None else str(name),
-        evidence=evidence,
-        why=claim.get("detail") or claim.get("reason") or "",
-    )
-
-
-def _document(documents: list[Mapping[str, Any]], name: str | int | None) -> Mapping[str, Any] | None:
-    """Find a document by its id, or by its place where it has none."""
-    if isinstance(name, int):
-        return documents[name] if name < len(documents) else None
-    return next((document for document in documents if name is not None and document["id"] == name), None)
+def failures(cases: Iterable[CaseResult], *, most: int) -> list[Group]:
+    """Group the cases that did not pass."""
+    found = Failures(most=most)
+    for case in cases:
+        found.add(case)
+    return found.groups

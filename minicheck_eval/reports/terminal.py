@@ -15,7 +15,8 @@ from minicheck_eval.contract import Outcome
 from minicheck_eval.harness.gates import Status, percent
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import EvaluatorSummary, Tally
-from minicheck_eval.reports.failures import ClaimFailure, Failure, Group, failures
+from minicheck_eval.reports.case_view import CaseResult, ClaimResult, case_result
+from minicheck_eval.reports.failures import Failure, Group, failures
 from minicheck_eval.reports.plain import plain
 
 __all__ = ["print_report"]
@@ -43,7 +44,7 @@ def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) ->
     for evaluator in run.summary.evaluators:
         report.table(evaluator)
     report.cost(run)
-    for group in failures(run.records(), most=most_cases):
+    for group in failures(map(case_result, run.records()), most=most_cases):
         report.group(group)
 
 
@@ -101,18 +102,19 @@ class _Report:
             self._print(f"and {group.count - len(group.first)} more, in results.jsonl", indent=2)
 
     def _failure(self, failure: Failure) -> None:
-        kind = "support" if failure.claims else "score"
-        support = "" if failure.score is None else f", {kind} {failure.score:.3f}"
-        name, part = (plain(text, most=LINE) for text in (failure.id, failure.slice))
+        case, verdict, claims = failure.case, failure.verdict, failure.claims
+        kind = "support" if claims else "score"
+        support = "" if verdict.score is None else f", {kind} {verdict.score:.3f}"
+        name, part = (plain(text, most=LINE) for text in (case.id, case.slice))
         broken = "" if failure.broken_part is None else f", {failure.broken_part} broke"
         self._print(f"{name} [{part}]{support}{broken}", indent=2, style="bold")
-        if not failure.claims:
-            self._print(failure.feedback, indent=4)
-        for claim in failure.claims[:MOST_CLAIMS]:
-            for line in _claim_lines(claim):
+        if not claims:
+            self._print(verdict.feedback, indent=4)
+        for claim in claims[:MOST_CLAIMS]:
+            for line in _claim_lines(case, claim):
                 self._print(line, indent=4)
-        if len(failure.claims) > MOST_CLAIMS:
-            self._print(f"and {len(failure.claims) - MOST_CLAIMS} more claims", indent=4)
+        if len(claims) > MOST_CLAIMS:
+            self._print(f"and {len(claims) - MOST_CLAIMS} more claims", indent=4)
 
     def _print(self, text: str, *, indent: int = 0, style: str = "") -> None:
         self.console.print(Padding(self._text(text, style=style), (0, 0, 0, indent), expand=False))
@@ -122,14 +124,14 @@ class _Report:
         return Text(plain(text, self.console.encoding, most=2 * LINE), style=style, overflow="fold")
 
 
-def _claim_lines(claim: ClaimFailure) -> Iterator[str]:
+def _claim_lines(case: CaseResult, claim: ClaimResult) -> Iterator[str]:
     support = "no support known" if claim.support is None else f"support {claim.support:.3f}"
     yield f"claim ({support}): {plain(claim.text, most=LINE)}"
     if claim.why:
         yield f"why: {plain(claim.why, most=LINE)}"
-    elif claim.evidence:
-        source = "" if claim.document is None else f", {plain(claim.document, most=LINE)}"
-        yield f"best evidence{source}: {plain(claim.evidence, most=LINE)}"
+    elif claim.evidence is not None and claim.evidence.text:
+        source = plain(case.documents[claim.evidence.place], most=LINE)
+        yield f"best evidence, {source}: {plain(claim.evidence.text, most=LINE)}"
 
 
 def _cost(usage: Mapping[str, Any], decided: int | None) -> str:

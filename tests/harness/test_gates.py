@@ -115,6 +115,10 @@ def test_a_decision_as_json():
     """The decision is written with its rule, because another rule decides otherwise."""
     assert {
         "status": "could_not_judge",
+        "exit_code": 3,
         "reasons": ["there is no case with a verdict"],
+        "findings": [
+            {"status": "could_not_judge", "words": "there is no case with a verdict", "evaluator": "", "slice": ""}
+        ],
         "rule": {"min_rate": 1.0, "max_unjudged": 0, "undecided_passes": False},
     } == check(summary(), GateRule()).to_json()
