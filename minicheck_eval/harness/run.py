@@ -67,9 +67,7 @@ def run_cases(
     retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
-    cases = tuple(cases)
-    if len({case.id for case in cases}) < len(cases):
-        raise BadInput("two cases have the same id", hint="give every case an id of its own")
+    cases = _distinct(cases)
     lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
     source = {"path": str(cases_path), "sha256": cases_digest, "count": len(cases), "left_out": lines}
     app = None if application is None else application.app.to_json()
@@ -95,6 +93,13 @@ def run_cases(
         header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
         journal.arrange([case.id for case in cases])
         return _finish(journal, header, rule or GateRule())
+
+
+def _distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
+    found = tuple(cases)
+    if len({case.id for case in found}) < len(found):
+        raise BadInput("two cases have the same id", hint="give every case an id of its own")
+    return found
 
 
 def finished_run(
