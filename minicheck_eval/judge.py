@@ -204,15 +204,7 @@ def open_judge(
     settings = choose(
         name, wanted, Placement.read(dtype=dtype, device=device, max_memory=max_memory, quantize=quantize)
     )
-    server = server or ServerOptions()
-    open_one = partial(_open, tape=tape, models=models)
-    if fallback is None:
-        return open_one(settings, server)
-    # What is wrong with the second is found before the first is opened.
-    second = choose_fallback(settings, fallback, wanted)
-    return _with_fallback(
-        open_one(settings, server), partial(open_one, second, _for_second(settings, server)), fallback
-    )
+    return _open_both(settings, wanted, server or ServerOptions(), fallback, partial(_open, tape=tape, models=models))
 
 
 @contextmanager
@@ -247,6 +239,22 @@ def identity_without_weights(
         return settings.identity
     second = choose_fallback(settings, fallback, wanted)
     return replace(settings.identity, fallback=fallback_json(second.identity, fallback))
+
+
+def _open_both(
+    settings: Settings | GeneralSettings,
+    wanted: Wanted,
+    server: ServerOptions,
+    fallback: Fallback | None,
+    open_one: Callable[[Settings | GeneralSettings, ServerOptions], Judge],
+) -> Judge:
+    if fallback is None:
+        return open_one(settings, server)
+    # What is wrong with the second is found before the first is opened.
+    second = choose_fallback(settings, fallback, wanted)
+    return _with_fallback(
+        open_one(settings, server), partial(open_one, second, _for_second(settings, server)), fallback
+    )
 
 
 def _open(
