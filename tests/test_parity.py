@@ -180,7 +180,7 @@ def test_the_commands_take_parity(backend, tmp_path, capsys, options, outcome):
             cli.main(["run", str(tmp_path / "cases.jsonl"), "--out", str(tmp_path / "run"), *judge, *more])
         codes.append(stopped.value.code)
     assert [0, 0, 2] == codes
-    assert "judge.parity.whole_claims" in capsys.readouterr().err or not options
+    assert "judges.fact-checking.parity.whole_claims" in capsys.readouterr().err or not options
 
 
 def test_the_embedded_judge_runs_with_parity(nano):

@@ -62,7 +62,7 @@ class Kit:
             labels_digest="", window_tokens=window, chunk_tokens=size, threshold=0.5, least_mass=0.5,
             chunk_aggregation="max", claim_aggregation="min", splitter="", package="", parity=self.parity,
         )  # fmt: skip
-        return Judge(identity=identity, evaluator=evaluator)
+        return Judge(identity=identity, evaluator=evaluator, backends={identity.judge: evaluator.backend})
 
 
 @pytest.fixture(scope="module", params=MODELS)

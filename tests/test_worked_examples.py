@@ -41,7 +41,7 @@ def run(server, tmp_path, capsys):
         judge = f"ollama:{server.url}#bespoke-minicheck"
         command = ["run", str(tmp_path / "cases.jsonl"), "--judge", judge, "--out", str(tmp_path / "r")]
         with pytest.raises(SystemExit) as ended:
-            main([*command, "--evaluator", evaluator])
+            main([*command, "--evaluators", evaluator])
         capsys.readouterr()
         record = json.loads((tmp_path / "r/results.jsonl").read_text())
         return ended.value.code, record["verdicts"][evaluator]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.judge_options import judge_arguments, judge_options
+from minicheck_eval.cli.judge_options import evaluator_option, judge_arguments, judge_options
 from minicheck_eval.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ A_FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option("--map", "map_kind", type=click.Choice(["platt", "isotonic"]), help="Map of supports to save.")
 @click.option("--json", "json_path", type=A_FILE, metavar="FILE", help="Write all numbers.")
 @click.option("--diagram", type=A_FILE, metavar="FILE", help="Draw the reliability diagram as SVG.")
+@evaluator_option
 @judge_options
 def calibrate(
     cases: Path,
@@ -90,7 +91,8 @@ def _examine(cases: Path, options: dict[str, Any]) -> CalibrationReport:
     from minicheck_eval.judge import open_judge
     from minicheck_eval.reports.progress import progress_bar
 
-    with open_judge(options["judge"], **judge_arguments(options)) as judge, progress_bar() as progress:
+    opened = open_judge(options["judge"], evaluator=options["evaluator"], **judge_arguments(options))
+    with opened as judge, progress_bar() as progress:
         rounds = list(
             ask_rounds(
                 loaded.cases,

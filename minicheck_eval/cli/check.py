@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from minicheck_eval.cli.judge_options import EVALUATORS, judge_arguments, judge_options
+from minicheck_eval.cli.judge_options import evaluator_option, judge_arguments, judge_options
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
@@ -24,13 +24,7 @@ EXIT_CODES = {Outcome.PASS: 0, Outcome.FAIL: 1}
 @click.option("--claim", required=True, metavar="TEXT", help="The text to check, one claim or many.")
 @click.option("--question", default="", metavar="TEXT", help="What the text answers, for evaluators that ask.")
 @click.option("--judge", "judge_name", default="minicheck-nano", show_default=True, help="Judge to ask.")
-@click.option(
-    "--evaluator",
-    type=click.Choice(EVALUATORS),
-    default="fact-checking",
-    show_default=True,
-    help="What the judge is asked; all but fact-checking want a chat model.",
-)
+@evaluator_option
 @judge_options
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as one JSON object and nothing else.")
 def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str, as_json: bool, **options: Any) -> int:

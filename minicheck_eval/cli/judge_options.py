@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ABOVE_0", "EVALUATORS", "judge_arguments", "judge_options", "not_nan"]
+__all__ = ["ABOVE_0", "EVALUATORS", "evaluator_option", "judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PLAIN = (
@@ -126,6 +126,16 @@ OPTIONS = (
         help="What is done with the tape.  [default: replay-only where $CI is set, else record]",
     ),
 )
+
+
+evaluator_option = click.option(
+    "--evaluator",
+    type=click.Choice(EVALUATORS),
+    default="fact-checking",
+    show_default=True,
+    help="What the judge is asked; all but fact-checking want a chat model.",
+)
+"""For verbs that ask one thing."""
 
 
 def judge_options(command: Command) -> Command:

@@ -101,7 +101,7 @@ def examine_run(directory: Path, evaluator: str, *, seed: int) -> CalibrationRep
         raise BadInput(f"{directory} has no verdicts of {evaluator}", hint="choose another --evaluator")
     answers = tuple(answer_of(record, record["verdicts"][evaluator]) for record in records)
     first = Round(kind="first", name="first", answers=answers)
-    return examine([first], judge=header["judge"], cases=header["cases"], seed=seed)
+    return examine([first], judge=header["judges"][evaluator], cases=header["cases"], seed=seed)
 
 
 def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration | None:

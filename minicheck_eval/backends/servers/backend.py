@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -56,6 +57,7 @@ class ServerBackend(ABC):
         self.facts = facts
         self._lock = Lock()
         self._usage = Usage()
+        self._heard_s = 0.0
         self._silent = 0
         self._unanswered = 0
         self._lanes: Lanes[Callable[[], Any], Any] = Lanes(
@@ -140,10 +142,11 @@ class ServerBackend(ABC):
     def _ask_one(self, prompt: Prompt, ask: Callable[[Messages], Said | Failure]) -> Said | Failure:
         messages, changed = messages_of(prompt)
         self.note(prompts=1)
+        start_s = time.monotonic()
         try:
             said = ask(messages)
         except Unanswered as error:
-            self._give_up_on_a_dead_server(error)
+            self._give_up_on_a_dead_server(error, start_s)
             return Failure("backend", str(error))
         except Refused as error:
             if error.status in NEVER_WORKS:
@@ -153,10 +156,14 @@ class ServerBackend(ABC):
             said = Failure("backend", f"the server's answer has an unknown form: {explain(error)}")
         with self._lock:
             self._silent = self._unanswered = 0
+            self._heard_s = time.monotonic()
         return said if isinstance(said, Failure) or not changed else replace(said, neutralised=True)
 
-    def _give_up_on_a_dead_server(self, error: Unanswered) -> None:
+    def _give_up_on_a_dead_server(self, error: Unanswered, start_s: float) -> None:
         with self._lock:
+            if start_s < self._heard_s:
+                # It was there for others in the meantime.
+                return
             self._unanswered += 1
             self._silent = self._silent + 1 if error.silent else 0
             if self._silent < MOST_SILENT and self._unanswered < MOST_UNANSWERED:
