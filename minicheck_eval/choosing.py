@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.servers.options import Address
+from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fallback import FALLBACK_ON
@@ -19,7 +19,7 @@ from minicheck_eval.parity import Parity
 from minicheck_eval.settings import Settings
 from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["Fallback", "Wanted", "choose", "choose_fallback", "fallback_json"]
+__all__ = ["Fallback", "Wanted", "check_url", "choose", "choose_fallback", "fallback_json", "for_second"]
 
 FOR_CHAT_MODELS = ("evaluator", "reading", "rule", "pass_score")
 
@@ -53,7 +53,7 @@ class Wanted:
 
 def choose(name: str, wanted: Wanted, placement: Placement) -> Settings | GeneralSettings:
     """Tell which kind of judge a name stands for, and check what is wanted of it."""
-    place = Address.parse(name) or (Path(name) if is_general(Path(name)) else None)
+    place = Address.parse(name) or (Path(name) if name.strip() and is_general(Path(name)) else None)
     settings = _of_the_family(name, wanted, placement) if place is None else _general(name, place, wanted, placement)
     if wanted.calibration is not None:
         wanted.calibration.check(settings.identity)
@@ -121,6 +121,23 @@ def choose_fallback(
     if second.identity.judge == first.identity.judge:
         raise BadInput(f"{fallback.judge} would fall back on itself", hint="choose another fallback")
     return second
+
+
+def check_url(settings: Settings | GeneralSettings, server: ServerOptions) -> None:
+    """Raise `BadInput` for an address beside the one that the judge's name has."""
+    place = settings.place if isinstance(settings, GeneralSettings) else None
+    if server.url is not None and isinstance(place, Address) and (place.kind == "openai" or place.url is not None):
+        raise BadInput(
+            f"the judge {settings.identity.judge} has an address, and the url is another one",
+            hint="leave the url away: it is for ollama:MODEL",
+        )
+
+
+def for_second(first: Settings | GeneralSettings, server: ServerOptions) -> ServerOptions:
+    """Return how a fallback's server is asked: address, key and window are those of the first judge, if it has one."""
+    if isinstance(first, GeneralSettings) and isinstance(first.place, Address):
+        return replace(server, url=None, api_key_env=None, window_tokens=None)
+    return server
 
 
 def fallback_json(identity: JudgeIdentity, fallback: Fallback) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from minicheck_eval.backends.placement import Placement
-from minicheck_eval.backends.servers.options import Address, ServerOptions
+from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.calibration import Calibration
-from minicheck_eval.choosing import Fallback, Wanted, choose, choose_fallback, fallback_json
+from minicheck_eval.choosing import Fallback, Wanted, check_url, choose, choose_fallback, fallback_json, for_second
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
@@ -248,13 +248,12 @@ def _open_both(
     fallback: Fallback | None,
     open_one: Callable[[Settings | GeneralSettings, ServerOptions], Judge],
 ) -> Judge:
+    check_url(settings, server)
     if fallback is None:
         return open_one(settings, server)
     # What is wrong with the second is found before the first is opened.
     second = choose_fallback(settings, fallback, wanted)
-    return _with_fallback(
-        open_one(settings, server), partial(open_one, second, _for_second(settings, server)), fallback
-    )
+    return _with_fallback(open_one(settings, server), partial(open_one, second, for_second(settings, server)), fallback)
 
 
 def _open(
@@ -275,13 +274,6 @@ def _open(
             judge.close()
             raise
     return judge
-
-
-def _for_second(first: Settings | GeneralSettings, server: ServerOptions) -> ServerOptions:
-    """Return how a fallback's server is asked: address, key and window are those of the first judge, if it has one."""
-    if isinstance(first, GeneralSettings) and isinstance(first.place, Address):
-        return replace(server, url=None, api_key_env=None, window_tokens=None)
-    return server
 
 
 def _with_fallback(first: Judge, open_second: Callable[[], Judge], fallback: Fallback) -> Judge:

@@ -3,13 +3,14 @@
 import json
 import re
 import threading
+import traceback
 
 import pytest
 
 from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.cli import main
 from minicheck_eval.contract import Document, EvaluationRequest, Outcome
-from minicheck_eval.errors import BackendError, BadInput, IntegrityError, ModelUnavailable
+from minicheck_eval.errors import BackendError, BadInput, IntegrityError, MinicheckError, ModelUnavailable
 from minicheck_eval.evaluators.yes_no import CriterionEvaluator
 from minicheck_eval.judge import Fallback, identity_without_weights, open_judge, open_judges
 from minicheck_eval.testing import FakeModel, FakeOllama, FakeOpenAI, Faults
@@ -355,3 +356,49 @@ def test_the_flags_offer_what_there_is():
     assert list(EVALUATORS) == list(flags["evaluator"].type.choices)
     assert list(READINGS) == list(flags["reading"].type.choices)
     assert ",".join(FALLBACK_ON) == flags["fallback_on"].default
+
+
+def test_a_cut_is_found_where_the_window_is_not_told():
+    """A server that lists a name and nothing else is tried with a longer prompt whenever one is longer than before."""
+
+    class Quiet(FakeOpenAI):
+        def respond(self, asked):
+            answered = super().respond(asked)
+            return answered.of({"data": [{"id": "judge"}]}) if asked.path == "/v1/models" else answered
+
+    document = FERRY.text + " The sea is calm today." * 900
+    server = Quiet(holds_claim, context=4096, faults=Faults(silent_cut=1.0))
+    with server, open_judge(f"openai:{server.url}#judge") as judge:
+        short = judge.evaluate(request("The ferry leaves at nine."))
+        long = judge.evaluate(request("The ferry leaves at nine.", documents=(Document(document),)))
+    # What was cut is cut smaller by this package, and asked again.
+    assert (Outcome.PASS, Outcome.PASS) == (short.outcome, long.outcome)
+    assert "parts" in long.metadata["claims"][0]
+
+
+def test_a_key_that_a_server_repeats_is_not_shown(monkeypatch):
+    """Whatever an Ollama server says of a key, the key is not in the error."""
+    monkeypatch.setenv("ODD_KEY", "sk-very-secret")
+
+    class Rude(FakeOllama):
+        def respond(self, asked):
+            return self.error(401, f"invalid key {asked.headers['authorization']}")
+
+    with Rude(holds_claim) as server, pytest.raises(MinicheckError) as caught:
+        open_judge(f"ollama:{server.url}#m", server=ServerOptions(api_key_env="ODD_KEY"))
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "sk-very-secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "words"),
+    [
+        ("", None, "empty"),
+        ("openai:http://localhost:1/v1#m", "http://other", "another"),
+        ("ollama:http://a#m", "http://b", "another"),
+    ],
+)
+def test_a_name_and_an_address_must_fit(no_network, name, url, words):
+    """Neither a name that is empty nor a second address is passed over in silence."""
+    with pytest.raises(BadInput, match=words):
+        open_judge(name, server=ServerOptions(url=url))

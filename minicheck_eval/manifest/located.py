@@ -41,6 +41,8 @@ def load_manifest(name: str) -> Located:
     A folder without a manifest.toml that holds a model of the MiniCheck family has the manifest of its published
     relative.  An unknown name, a file that is not TOML, or a wrong key raises `ManifestError`.
     """
+    if not name.strip():
+        raise ManifestError("the name of the judge is empty", hint=f"judges at hand: {', '.join(judge_names())}")
     folder = models_folder() / name if name in judge_names() else Path(name)
     if (folder / "manifest.toml").is_file():
         return Located(_read(folder / "manifest.toml"), folder)

@@ -2,8 +2,8 @@
 
 The reply is cut into pieces at punctuation, symbols and line ends; markdown, quotes, emoji and a number in front
 ("1. Yes.") are thereby gone.  The first piece must be a word for yes or for no and nothing else ("Yes, because…", not
-"No doubt…"), and no later piece may be a word for the opposite ("Yes, No, Yes").  A block of thought in `<think>` tags
-before the answer is skipped.  Whatever else is said has no reading.
+"No doubt…"), and no later piece may be, or end with, the opposite ("Yes, No, Yes").  A block of thought in `<think>`
+tags before the answer is skipped.  Whatever else is said has no reading.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class ReplyRule:
         if not pieces or pieces[0] not in yes | no:
             return None
         found: Literal["yes", "no"] = "yes" if pieces[0] in yes else "no"
-        return None if (no if found == "yes" else yes).intersection(pieces) else found
+        # "…, so no" takes back what came before; "there is no contradiction" does not.
+        ends = {piece.rpartition(" ")[2] for piece in pieces}
+        return None if (no if found == "yes" else yes) & (ends | set(pieces)) else found
 
 
 def _pieces(text: str) -> list[str]:

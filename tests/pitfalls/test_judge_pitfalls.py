@@ -7,6 +7,8 @@ import pytest
 from minicheck_eval import Document, EvaluationRequest, Outcome, open_judge
 from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.errors import BackendError, IntegrityError
+from minicheck_eval.harness.case import Case
+from minicheck_eval.harness.run import run_cases
 from minicheck_eval.testing import FakeOllama, Faults
 
 FACT = "The ferry leaves from pier four."
@@ -99,25 +101,37 @@ def test_pitfall_29_a_judge_tells_what_it_cost(judge):
         assert (5, True, True) == (used.prompts, used.asked_tokens > 5 * 50, used.seconds > 5 * 0.01)
 
 
-def test_pitfall_16_two_thousand_cases_and_every_kind_of_fault(judge):
-    """No verdict is wrong or lost: what passes is asked again, and what lasts is an error or invalid, by its kind."""
-    rates = {"burst_503": 0.04, "reset": 0.02, "half_json": 0.02, "torn_body": 0.02, "midstream_error": 0.02}
-    rates |= {"slow": 0.02, "hang": 0.002, "no_logprobs": 0.01, "empty_reply": 0.01, "prose": 0.02, "silent_cut": 0.02}
-    faults = Faults(**rates, slow_s=0.05, times=2)
-    requests = [request(i, FACT if i % 2 else "It snows.") for i in range(2000)]
+def test_pitfall_16_two_thousand_cases_and_five_percent_of_every_fault(judge, tmp_path):
+    """Each verdict given is the undisturbed one, the rest is error or invalid by its kind; coverage says how many."""
+    kinds = ["burst_503", "reset", "half_json", "torn_body", "midstream_error", "slow", "hang"]
+    lasting = {"no_logprobs": "error", "empty_reply": "invalid", "prose": "invalid", "hang": "error"}
+    faults = Faults(**dict.fromkeys([*kinds, "no_logprobs", "empty_reply", "prose", "silent_cut"], 0.05), times=2)
+    cases = [
+        Case(id=str(i), documents=request(i).documents, answer=FACT if i % 2 else "It snows.") for i in range(2000)
+    ]
     with FakeOllama(knows, slots=4) as server:
-        options = ServerOptions(concurrency=8, timeout_s=2.0)
-        opened = judge(server, server=options)
+        opened = judge(server, server=ServerOptions(concurrency=32, timeout_s=1.0))
         server.faults = faults
-        responses = opened.evaluate_batch(requests)
+        run = run_cases(
+            cases,
+            evaluators={"fact-checking": opened},
+            identities={"fact-checking": opened.identity},
+            out=tmp_path / "run",
+            arguments={},
+            meta={},
+            cases_path=tmp_path / "cases.jsonl",
+            cases_digest="c" * 64,
+            batch_cases=500,
+        )
         chats = [body["messages"] for body in server.asked_for("/api/chat")]
         met = {messages[-1]["content"]: faults.of(server.written(messages)) for messages in chats}
 
-    lasting = {"no_logprobs": "error", "empty_reply": "invalid", "prose": "invalid", "hang": "error"}
-    expected = [
-        lasting.get(met[f"Document: {r.documents[0].text}\nClaim: {r.response}"], "pass" if i % 2 else "fail")
-        for i, r in enumerate(requests)
-    ]
-    assert expected == [response.outcome.value for response in responses]
-    assert {"pass", "fail", "error", "invalid"} == set(expected)
-    assert set(rates) <= set(met.values())
+    asked = [f"Document: {case.documents[0].text}\nClaim: {case.answer}" for case in cases]
+    expected = {str(i): lasting.get(met[text], "pass" if i % 2 else "fail") for i, text in enumerate(asked)}
+    found = {record["id"]: record["verdicts"]["fact-checking"]["outcome"] for record in run.records()}
+    assert expected == found
+    overall = run.summary.evaluators[0].overall
+    judged = sum(outcome in ("pass", "fail") for outcome in expected.values())
+    assert (judged, judged / 2000) == (overall.judged, overall.coverage)
+    assert (1400, True) < (judged, judged < 1700)
+    assert {"hang", "reset", "prose", "no_logprobs"} <= set(met.values())

@@ -47,6 +47,7 @@ def test_a_no_is_read_by_the_same_rule(reply):
     [
         "", " \n", "…", "yes and no", "Yes or No", "Yes, No, Yes", "yes/no", "Yes. But on reflection: No.",
         "1. Yes\n2. No",
+        "Yes, but the claim is not supported, so no", "No. 1 is yes",
         "yes-no", "No-one knows", "Yesterday", "Nothing", "noyes", "No doubt", "No contradiction was found.",
         "The answer is yes.", "I would say yes", "It says yes, so yes", "0% yes", "maybe", '{"answer": "yes"}', "y",
         "true",

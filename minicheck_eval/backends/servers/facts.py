@@ -22,6 +22,8 @@ class ServerFacts:
     quantization: str = ""
     window_tokens: int
     """The most tokens that one prompt may have."""
+    window_told: bool = True
+    """Whether the server says so itself."""
     logprobs: bool = True
     """Whether probabilities come with the reply; without them there are only words."""
     notes: tuple[str, ...] = ()

@@ -50,6 +50,7 @@ class Catalogue:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._url = url
+        self._key = api_key or ""
         self._client = _client(url, timeout_s, api_key)
         self._again = Retrying(
             retry=retry_if_exception(_may_pass),
@@ -96,7 +97,9 @@ class Catalogue:
             ) from error
         except ollama.ResponseError as error:
             hint = "give its key: --api-key-env NAME" if error.status_code in (401, 403) else "see the server's log"
-            raise BackendError(f"{self._url} said {error.status_code}: {error.error[:300]}", hint=hint) from error
+            said = error.error.replace(self._key, "***") if self._key else error.error
+            # Without the cause: it would show what the server said in full.
+            raise BackendError(f"{self._url} said {error.status_code}: {said[:300]}", hint=hint) from None
         except httpx.HTTPError as error:
             raise BackendError(f"no answer from {self._url}: {error!r}", hint="see the server's log") from error
         except (ValidationError, ValueError, TypeError) as error:

@@ -63,6 +63,7 @@ class OpenAIBackend(ServerBackend):
         self._words = (rule or ReplyRule()).first_tokens
         self._format = 0
         self._other_model = ""
+        self._proven_tokens = 0
 
     def _score_one(self, messages: Messages) -> Score | Failure:
         said = self._ask(messages, most_tokens=1, scores=True)
@@ -119,10 +120,16 @@ class OpenAIBackend(ServerBackend):
             return self._estimate(messages) > self.window_tokens
         if is_cut(counted, messages, self.window_tokens):
             return True
+        if self.facts.window_told:
+            size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+            fits = size <= self.window_tokens or self._estimate(messages) * ESTIMATE_SAFETY <= self.window_tokens
+        else:
+            # What was not cut at a larger size is not cut at this one.
+            fits = counted <= self._proven_tokens
+        return False if fits else self._lost_a_part(messages, counted)
+
+    def _lost_a_part(self, messages: Messages, counted: int) -> bool:
         *before, last = messages
-        size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
-        if size <= self.window_tokens or self._estimate(messages) * ESTIMATE_SAFETY <= self.window_tokens:
-            return False
         longer = [*before, {**last, "content": last["content"] + LONGER}]
         try:
             answer = self.transport.post(
@@ -134,7 +141,10 @@ class OpenAIBackend(ServerBackend):
                 return False
             raise
         again = Completion.model_validate(answer.value).prompt_tokens
-        return again is None or again - counted not in LONGER_TOKENS
+        if again is None or again - counted not in LONGER_TOKENS:
+            return True
+        self._proven_tokens = max(self._proven_tokens, again)
+        return False
 
     def _estimate(self, messages: Messages) -> int:
         return sum(self.count_tokens([message["content"] for message in messages]))
@@ -217,6 +227,7 @@ def facts_of(
         digests={"card": card.digest} if card.digest else {},
         server=" ".join(part for part in (card.owner or "openai", build) if part),
         window_tokens=int(wanted or window or UNKNOWN_WINDOW),
+        window_told=bool(window),
         logprobs=bool(said.first_tokens),
         notes=tuple(notes),
     )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minicheck_eval.backends.servers.first_token import score_from
-from minicheck_eval.scoring import Score
+from minicheck_eval.scoring import Failure, Score
 
 YES, NO = frozenset({"yes", "ja"}), frozenset({"no"})
 
@@ -32,6 +32,17 @@ def test_nothing_is_not_an_accident(least):
 def test_probabilities_stay_probabilities(top):
     """Whatever numbers come, support and refute lie in [0, 1], and the likeliest token is one of those given."""
     score = score_from(top, YES, NO)
+    if isinstance(score, Failure):
+        assert 1.01 < sum(math.exp(min(logprob, 1)) for _, logprob in top if not math.isnan(logprob))
+        return
     assert 0 <= score.support <= 1
     assert 0 <= score.refute <= 1
     assert score.top in {text for text, _ in top} | {""}
+
+
+@pytest.mark.parametrize("top", [[("Yes", 0.0), ("No", 0.0)], [("No", 0.9), ("Yes", 0.1)], [("Yes", 5.0)]])
+def test_numbers_that_are_no_probabilities_are_no_score(top):
+    """Placeholders, and probabilities in place of their logarithms, are found out: no verdict rests on them."""
+    found = score_from(top, YES, NO)
+    assert isinstance(found, Failure)
+    assert "they are none" in found.message

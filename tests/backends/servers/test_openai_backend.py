@@ -42,7 +42,7 @@ class Server:
 
     def completion(self, body):
         text = body["messages"][-1]["content"]
-        yes = float(text.rpartition("Claim: ")[2]) if "Claim: " in text else 0.5
+        yes = float(text.rpartition("Claim: ")[2].split()[0]) if "Claim: " in text else 0.5
         top = [{"token": token, "logprob": math.log(p)} for token, p in ((" yes", yes), ("No", 0.99 - yes))]
         tokens = sum(len(message["content"].split()) for message in body["messages"]) + 20
         limit = body.get("max_tokens", body.get("max_completion_tokens"))
