@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 from hypothesis import settings
 
 from minicheck_eval.errors import ModelUnavailable
+
+# Workers that share the cores compute with one thread each; many times as slow is what more of them are.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("house", deadline=None)
