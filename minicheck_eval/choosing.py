@@ -63,10 +63,15 @@ def choose(name: str, wanted: Wanted, placement: Placement) -> Settings | Genera
 def _of_the_family(name: str, wanted: Wanted, placement: Placement) -> Settings:
     located = load_manifest(name)
     usual = Wanted()
+    if wanted.evaluator != usual.evaluator:
+        raise BadInput(
+            f"{located.manifest.name} checks facts, and cannot be asked for {wanted.evaluator}",
+            hint="name a chat model as the judge: ollama:MODEL, openai:URL#MODEL or a folder",
+        )
     _refuse(
         located.manifest.name,
         {field: getattr(wanted, field) != getattr(usual, field) for field in FOR_CHAT_MODELS},
-        hint="it checks facts, and its answer is a probability: for other questions choose a chat model",
+        hint="its answer is a probability: these are for chat models",
     )
     return Settings.read(
         located,

@@ -39,6 +39,9 @@ class MinicheckError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        if hint is not None:
+            # A note (PEP 678) is shown below a traceback, where there is no command line that shows the hint.
+            self.add_note(f"hint: {hint}")
 
 
 class BadInput(MinicheckError):

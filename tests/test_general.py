@@ -228,7 +228,7 @@ def test_what_is_known_before_a_server_is_asked_fits_what_it_says(ollama):
         ("ollama:m", {"evaluator": "rubric", "pass_score": 6}, BadInput, "pass score"),
         ("ollama:m", {"fallback": Fallback("ollama:m")}, BadInput, "itself"),
         ("ollama:m", {"fallback": Fallback("ollama:n", ("sometimes",))}, BadInput, "sometimes"),
-        ("minicheck-nano", {"evaluator": "relevancy"}, BadInput, "evaluator"),
+        ("minicheck-nano", {"evaluator": "relevancy"}, BadInput, "cannot be asked"),
         ("minicheck-nano", {"reading": "words"}, BadInput, "reading"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,8 @@ def calibrate(
 
     if map_kind and not save:
         raise BadInput(f"the map {map_kind} is to go nowhere", hint="name a file: --save FILE")
+    if diagram is not None and find_spec("matplotlib") is None:
+        raise BadInput("a diagram needs Matplotlib", hint="install it: pip install 'minicheck-eval[benchmarks]'")
     report = _examine(cases, options)
     print_calibration(report, Console())
     if json_path is not None:

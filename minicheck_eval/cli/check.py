@@ -34,6 +34,8 @@ def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str
     """
     if not documents and options["evaluator"] in ("fact-checking", "relevancy"):
         raise BadInput("there is no document to check against", hint="name one: --document FILE, or - for stdin")
+    if not question.strip() and options["evaluator"] != "fact-checking":
+        raise BadInput(f"{options['evaluator']} needs a question, and there is none", hint="give it: --question TEXT")
     request = EvaluationRequest(question, [_read(name) for name in documents], claim)
     from minicheck_eval.judge import open_judge
 

@@ -134,7 +134,7 @@ def _threshold(found: Agreement) -> Iterator[str]:
     then, now = _number(one.then.value, ".3f"), _number(one.now.value, ".3f")
     yield (
         f"Chosen on other documents than it is tried on, the best has a balanced accuracy of {then}, the present one "
-        f"of {now}: a gain of {_signed(one.gain)}, {_beyond(better=one.is_better)}."
+        f"of {now}: a gain of {_signed(one.gain)}, {_beyond(one.gain)}."
     )
 
 
@@ -144,12 +144,14 @@ def _maps(found: Agreement) -> Iterator[str]:
             yield f"A map of the kind {kind} cannot be fitted and tried on these labels."
             continue
         brier, error = _number(one.brier.value, ".3f"), _number(one.calibration_error.value, ".3f")
-        gain = f"{_signed(one.gain)} better, {_beyond(better=one.is_better)}"
+        gain = f"a gain of {_signed(one.gain)}, {_beyond(one.gain)}"
         yield f"Map {kind}, tried on other documents: Brier score {brier} ({gain}), calibration error {error}."
 
 
-def _beyond(*, better: bool) -> str:
-    return "which is beyond noise" if better else "which may be noise"
+def _beyond(gain: Estimate) -> str:
+    if gain.low is not None and gain.high is not None and (gain.low > 0 or gain.high < 0):
+        return "better beyond noise" if gain.low > 0 else "worse beyond noise"
+    return "which may be noise"
 
 
 def _flips(found: RoundFinding) -> Iterator[str]:

@@ -15,7 +15,7 @@ __all__ = ["Nearest"]
 MOST_READ = 20_000
 MOST_COMPARED = 200
 MOST_EXPLAINED = 100
-AROUND = 40
+AROUND = 24
 WORDS = {
     "template": "the template (the judge's own words)",
     "prefix": "the texts it begins with (the document)",

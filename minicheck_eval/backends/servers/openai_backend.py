@@ -42,6 +42,8 @@ FEWER_LOGPROBS = {20: 5, 5: 0}
 ESTIMATE_SAFETY = 1.5
 """Estimates of tokens are rarely below two thirds of the truth."""
 
+NOT_FOUND = 404
+
 UNDERSTOOD = frozenset({400, 404, 415, 422, 501})
 """With these a server refuses what it does not know."""
 
@@ -193,6 +195,11 @@ def find_dialect(transport: Transport, model: str) -> tuple[Dialect, Completion]
                 hint="see whether the address is that of a chat interface, such as http://HOST:PORT/v1",
             ) from error
         except Refused as error:
+            if error.status == NOT_FOUND and not error.is_too_long:
+                raise BackendError(
+                    f"{transport.base_url}/chat/completions: {error}",
+                    hint="see whether the address is right: it usually ends in /v1",
+                ) from error
             if error.status not in UNDERSTOOD:
                 raise
             if "max_completion_tokens" in error.message and dialect.limit == "max_tokens":
