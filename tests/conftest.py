@@ -22,6 +22,12 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 
+@pytest.fixture(autouse=True)
+def no_pipeline(monkeypatch):
+    """Let each test say for itself whether it runs in a pipeline, wherever all of them run."""
+    monkeypatch.delenv("CI", raising=False)
+
+
 @pytest.fixture(scope="session")
 def nano():
     """The embedded judge; tests that need it are skipped where its weights cannot be had."""

@@ -231,7 +231,10 @@ def test_no_control_token_hides_in_a_seam():
 
 
 PROGRAM = """
+    import signal
     import sys
+    # What a shell has started in the background ignores interruptions, and so do its children.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from minicheck_eval.backends.servers.backend import ServerBackend
     from minicheck_eval.backends.servers.facts import ServerFacts
     from minicheck_eval.backends.servers.http import Transport
@@ -273,6 +276,8 @@ def test_an_interruption_ends_a_program_at_once(serve):
         assert 5 > time.monotonic() - start
     finally:
         program.kill()
+        program.wait()
+        program.stderr.close()
         release.set()
     assert errors.decode().strip().endswith("KeyboardInterrupt")
     assert "Exception in thread" not in errors.decode()
