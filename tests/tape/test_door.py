@@ -86,12 +86,13 @@ def test_a_replay_opens_no_connection(ollama, tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("a connection was tried")
 
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    with open_judge(name, tape=only) as judge:
-        assert expected == judge.evaluate_batch(ANSWERS)
-        (other,) = judge.evaluate_batch(requests("The ferry leaves at noon."))
-        tapes = judge.tapes
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", refuse)
+        patched.setattr(socket.socket, "connect", refuse)
+        with open_judge(name, tape=only) as judge:
+            assert expected == judge.evaluate_batch(ANSWERS)
+            (other,) = judge.evaluate_batch(requests("The ferry leaves at noon."))
+            tapes = judge.tapes
     assert Outcome.ERROR is other.outcome
     assert "not_on_tape" == other.metadata["claims"][0]["reason"]
     assert 1 == tapes[name]["missed"]
