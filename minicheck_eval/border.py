@@ -9,9 +9,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from minicheck_eval.errors import BadInput
 
-__all__ = ["Strict", "explain", "read"]
+__all__ = ["Strict", "cut", "explain", "read"]
 
 Model = TypeVar("Model", bound=BaseModel)
+SHOWN = 60
 
 
 class Strict(BaseModel):
@@ -33,13 +34,13 @@ def explain(error: ValidationError, most: int = 5) -> str:
     parts = []
     for item in error.errors(include_url=False)[:most]:
         where = ".".join(str(step) for step in item["loc"]) or "the value"
-        given = "" if item["type"] == "missing" else f" (given: {_short(item['input'])})"
+        given = "" if item["type"] == "missing" else f" (given: {cut(repr(item['input']), SHOWN)})"
         message = "unknown key" if item["type"] == "extra_forbidden" else item["msg"]
         parts.append(f"{where}: {message}{given}")
     more = error.error_count() - most
     return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
 
 
-def _short(value: object, most: int = 60) -> str:
-    text = repr(value)
+def cut(text: str, most: int) -> str:
+    """Return the text, or where it is longer than `most` characters its beginning."""
     return text if len(text) <= most else text[: most - 1] + "…"

@@ -11,7 +11,7 @@ from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
-from minicheck_eval.evaluators.fallback import FALLBACK_ON
+from minicheck_eval.evaluators.fallback import FALLBACK_ON, check_fallback
 from minicheck_eval.general import GeneralSettings, Task
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.manifest import is_general, load_manifest
@@ -111,11 +111,7 @@ def choose_fallback(
     first: Settings | GeneralSettings, fallback: Fallback, wanted: Wanted
 ) -> Settings | GeneralSettings:
     """Return the settings of a fallback: it is asked the same, and decides by its own rules."""
-    wrong = [reason for reason in fallback.on if reason not in FALLBACK_ON]
-    if wrong or not fallback.on:
-        raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(FALLBACK_ON)}")
-    if not 0 <= fallback.band <= 1:
-        raise BadInput(f"fallback band {fallback.band} is not in [0, 1]", hint="it is a distance of probabilities")
+    check_fallback(fallback.on, fallback.band)
     same = Wanted(
         evaluator=wanted.evaluator,
         split_claims=wanted.split_claims,
@@ -123,7 +119,7 @@ def choose_fallback(
         pass_score=wanted.pass_score,
     )
     second = choose(fallback.judge, same, Placement())
-    if second.identity.judge == first.identity.judge:
+    if second.name == first.name:
         raise BadInput(f"{fallback.judge} would fall back on itself", hint="choose another fallback")
     return second
 
@@ -133,7 +129,7 @@ def check_url(settings: Settings | GeneralSettings, server: ServerOptions) -> No
     place = settings.place if isinstance(settings, GeneralSettings) else None
     if server.url is not None and isinstance(place, Address) and (place.kind == "openai" or place.url is not None):
         raise BadInput(
-            f"the judge {settings.identity.judge} has an address, and the url is another one",
+            f"the judge {settings.name} has an address, and the url is another one",
             hint="leave the url away: it is for ollama:MODEL",
         )
 

@@ -15,8 +15,9 @@ from minicheck_eval.backends.words import WordsBackend
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BackendError, BadInput
-from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.decision import DecisionConfig, check_rule
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
+from minicheck_eval.evaluators.names import EVALUATORS, READINGS
 from minicheck_eval.evaluators.prompts import (
     ANSWERS_QUESTION,
     FACT_CHECKING,
@@ -29,7 +30,7 @@ from minicheck_eval.evaluators.relevancy import AnswersQuestionEvaluator, Releva
 from minicheck_eval.evaluators.rubric import RubricEvaluator
 from minicheck_eval.evaluators.yes_no import YesNoEvaluator
 from minicheck_eval.identity import JudgeIdentity
-from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score
+from minicheck_eval.scoring import Backend, Failure, PromptTemplate, ReplyingBackend, Score, close_backend
 from minicheck_eval.store.weights import chat_digests
 from minicheck_eval.tape.opening import record_over, replay
 from minicheck_eval.tape.options import TapeOptions
@@ -38,8 +39,6 @@ from minicheck_eval.text.replies import ReplyRule
 
 __all__ = ["EVALUATORS", "READINGS", "GeneralSettings", "Models", "Opened", "Task", "open_general"]
 
-EVALUATORS = ("fact-checking", "relevancy", "answers-question", "rubric")
-READINGS = ("auto", "first-token", "words", "strict")
 CLAIM_ROOM_TOKENS = 300
 """What the chunks of a document leave in the window for the claim, as MiniCheck does."""
 SHOWN = 200
@@ -81,10 +80,7 @@ class Task:
             raise BadInput(f"evaluator {task.evaluator!r} is not known", hint=f"choose one of {', '.join(EVALUATORS)}")
         if task.reading not in READINGS:
             raise BadInput(f"reading {task.reading!r} is not known", hint=f"choose one of {', '.join(READINGS)}")
-        if not 0 <= task.threshold <= 1:  # also refuses NaN
-            raise BadInput(f"threshold {task.threshold} is not in [0, 1]", hint="support is a probability")
-        if task.claim_aggregation not in ("min", "mean"):
-            raise BadInput(f"claim aggregation {task.claim_aggregation!r} is not known", hint="choose min or mean")
+        check_rule(threshold=task.threshold, claim_aggregation=task.claim_aggregation)
         if task.chunk_tokens is not None and task.chunk_tokens < 1:
             raise BadInput(f"chunk_tokens is {task.chunk_tokens}", hint="give a number above 0")
         if task.evaluator == "rubric" and task.reading != "auto":
@@ -180,7 +176,7 @@ def open_general(
         identity = _identity(settings, facts, reader, reading)
         return _joined(settings, identity, record_over(reader, tape, identity), facts.notes)
     except BaseException:
-        _close(backend)
+        close_backend(backend)
         raise
 
 
@@ -286,9 +282,3 @@ def _evaluator(settings: GeneralSettings, backend: Backend) -> Evaluator:
         return RubricEvaluator(backend, pass_score=task.pass_score)
     kind = {"relevancy": RelevancyEvaluator, "answers-question": AnswersQuestionEvaluator}[task.evaluator]
     return kind(backend, threshold=threshold, least_mass=least_mass)
-
-
-def _close(backend: Backend) -> None:
-    close = getattr(backend, "close", None)
-    if close is not None:
-        close()

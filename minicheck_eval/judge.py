@@ -17,11 +17,12 @@ from minicheck_eval.contract import Document, EvaluationRequest, EvaluationRespo
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.fallback import FallbackEvaluator
+from minicheck_eval.evaluators.names import WITHOUT_EVIDENCE
 from minicheck_eval.family import open_family
 from minicheck_eval.general import GeneralSettings, Models, open_general
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.parity import Parity
-from minicheck_eval.scoring import Backend, StreamingBackend, Usage
+from minicheck_eval.scoring import Backend, StreamingBackend, Usage, close_backend
 from minicheck_eval.settings import Settings
 from minicheck_eval.tape.backend import TapeBackend
 from minicheck_eval.tape.options import TapeOptions
@@ -41,10 +42,6 @@ class Scores(NamedTuple):
     used_chunk: list[list[str]]
     support_prob_per_chunk: list[list[float | None]] | list[list[list[float | None]]]
     """One number for each chunk; with the package's parity, which splits claims, a row of one for each sentence."""
-
-
-WITHOUT_EVIDENCE = ("answers-question", "rubric")
-"""Evaluators that can judge an answer without documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +78,7 @@ class Judge:
     def close(self) -> None:
         """Close connections to servers."""
         for backend in self.backends.values():
-            if (close := getattr(backend, "close", None)) is not None:
-                close()
+            close_backend(backend)
 
     def confirm(self) -> None:
         """Raise `IntegrityError` where a server no longer has the model that was opened."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from minicheck_eval.errors import ManifestError
 from minicheck_eval.identity import digest
@@ -21,10 +23,16 @@ __all__ = [
     "Segment",
     "StreamingBackend",
     "Usage",
+    "beside",
+    "close_backend",
     "fill_slots",
     "score_stream",
     "slots_of",
 ]
+
+Kept = TypeVar("Kept")
+Given = TypeVar("Given")
+Got = TypeVar("Got")
 
 
 class Segment(NamedTuple):
@@ -241,3 +249,26 @@ def score_stream(backend: Backend, batches: Iterable[Sequence[Prompt]]) -> Gener
     if isinstance(backend, StreamingBackend):
         return backend.stream(batches)
     return (backend.score(batch) for batch in batches)
+
+
+def beside(
+    stream: Callable[[Iterable[Given]], Generator[Got, None, None]], pairs: Iterable[tuple[Kept, Given]]
+) -> Generator[tuple[Kept, Got], None, None]:
+    """Stream the second of each pair, and return what comes of it beside the first; pairs may be read ahead."""
+    waiting: deque[Kept] = deque()
+
+    def given() -> Iterator[Given]:
+        for kept, one in pairs:
+            waiting.append(kept)
+            yield one
+
+    with closing(stream(given())) as results:
+        for result in results:
+            yield waiting.popleft(), result
+
+
+def close_backend(backend: object) -> None:
+    """Close what holds connections or weights; not every backend does."""
+    close = getattr(backend, "close", None)
+    if close is not None:
+        close()

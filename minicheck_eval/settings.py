@@ -9,7 +9,7 @@ from typing import Self
 from minicheck_eval.backends.placement import Placement
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
-from minicheck_eval.evaluators.decision import DecisionConfig
+from minicheck_eval.evaluators.decision import DecisionConfig, check_rule
 from minicheck_eval.identity import JudgeIdentity, digest
 from minicheck_eval.manifest import Located, Manifest
 from minicheck_eval.parity import Parity, resolve
@@ -48,10 +48,7 @@ class Settings:
     ) -> Self:
         """Read what was given, or raise `BadInput`."""
         manifest = located.manifest
-        if threshold is not None and not 0 <= threshold <= 1:  # also refuses NaN
-            raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
-        if claim_aggregation not in (None, "min", "mean"):
-            raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
+        check_rule(threshold=threshold, claim_aggregation=claim_aggregation)
         aggregation = claim_aggregation or manifest.decision.claim_aggregation
         if recheck and aggregation == "mean":
             raise BadInput(
@@ -83,6 +80,11 @@ class Settings:
         )
 
     @property
+    def name(self) -> str:
+        """Name the judge as its manifest does."""
+        return self.located.manifest.name
+
+    @property
     def rules(self) -> TextRules:
         """Return what cuts texts."""
         manifest = self.located.manifest
@@ -96,7 +98,7 @@ class Settings:
         """Tell who the judge will be; what only a loaded judge knows, `backend` and `dtype`, is empty."""
         manifest, splitter = self.located.manifest, self.rules.name
         return JudgeIdentity(
-            judge=manifest.name,
+            judge=self.name,
             model=manifest.repository,
             revision=manifest.revision,
             digests=known_digests(self.located),

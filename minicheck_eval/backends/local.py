@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -85,7 +84,7 @@ class LocalBackend:
     @property
     def usage(self) -> Usage:
         """Tell what has been asked and computed so far."""
-        return self._executor.usage.plus(**asdict(self._replier.usage))
+        return self._executor.usage + self._replier.usage
 
     def reply(
         self, prompts: Sequence[Prompt], *, schema: Mapping[str, Any] | None = None, most_tokens: int = 512

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -62,7 +61,7 @@ class Replier:
         )
         found = executor.score(asked)
         self._budget_tokens = executor.budget_tokens
-        self.usage = self.usage.plus(**asdict(executor.usage))
+        self.usage += executor.usage
         return answers(found)
 
     def _run(self, batch: Batch, grammar: str | None, most_tokens: int) -> list[Reply | Failure]:

@@ -13,6 +13,7 @@ from minicheck_eval.cli.judge_options import evaluator_option, judge_arguments, 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
 from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.evaluators.documents import find_document
+from minicheck_eval.evaluators.names import WITHOUT_EVIDENCE
 
 __all__ = ["check"]
 
@@ -32,7 +33,7 @@ def check(documents: tuple[str, ...], claim: str, question: str, judge_name: str
 
     Exit code 0: all claims supported; 1: not; 2: bad input; 3: could not judge.
     """
-    if not documents and options["evaluator"] in ("fact-checking", "relevancy"):
+    if not documents and options["evaluator"] not in WITHOUT_EVIDENCE:
         raise BadInput("there is no document to check against", hint="name one: --document FILE, or - for stdin")
     if not question.strip() and options["evaluator"] != "fact-checking":
         raise BadInput(f"{options['evaluator']} needs a question, and there is none", hint="give it: --question TEXT")

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["ABOVE_0", "EVALUATORS", "evaluator_option", "judge_arguments", "judge_options", "not_nan"]
+from minicheck_eval.evaluators.names import EVALUATORS, FALLBACK_ON, READINGS
+
+__all__ = ["ABOVE_0", "evaluator_option", "judge_arguments", "judge_options", "not_nan"]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 PLAIN = (
@@ -24,7 +26,6 @@ PLAIN = (
     "parity",
     "calibration",
 )
-EVALUATORS = ("fact-checking", "relevancy", "answers-question", "rubric")
 ANY_SHARE = click.FloatRange(0, 1)
 ABOVE_0 = click.FloatRange(0, min_open=True)
 
@@ -50,7 +51,7 @@ OPTIONS = (
     click.option("--pass-score", type=click.IntRange(1, 5), help="Least score that passes a rubric.  [default: 4]"),
     click.option(
         "--reading",
-        type=click.Choice(["auto", "first-token", "words", "strict"]),
+        type=click.Choice(READINGS),
         default="auto",
         show_default=True,
         help="How a chat model's yes or no is read; strict: as Spring AI compares.",
@@ -60,7 +61,7 @@ OPTIONS = (
     click.option("--fallback", metavar="NAME", help="Judge that is asked where the first is not enough."),
     click.option(
         "--fallback-on",
-        default="uncertain,invalid,error,too_long",
+        default=",".join(FALLBACK_ON),
         show_default=True,
         metavar="REASONS",
         help="When it is asked.",

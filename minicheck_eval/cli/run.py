@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from minicheck_eval.cli.gate_options import gate_options, gate_rule, print_beside, print_due
-from minicheck_eval.cli.judge_options import ABOVE_0, EVALUATORS, judge_arguments, judge_options, not_nan
+from minicheck_eval.cli.judge_options import ABOVE_0, judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
+from minicheck_eval.evaluators.names import EVALUATORS, RETRIEVAL
 
 if TYPE_CHECKING:
     from minicheck_eval.harness.application import App, Application
@@ -24,7 +24,6 @@ __all__ = ["run"]
 
 MOST_WARNINGS = 10
 LEAST_WIDTH = 20
-RETRIEVAL = "retrieval"
 SHAPING = (
     "judge",
     "dtype",
@@ -225,10 +224,12 @@ def _application(app: App | None, options: dict[str, Any]) -> AbstractContextMan
 
 def _folder(cases: Path, judge: str, evaluators: Sequence[str]) -> Path:
     """Name the folder of a run; a judge may be named by an address or a path."""
+    from minicheck_eval.harness.files import file_name
+
     stem = Path(cases.name.removesuffix(".gz")).stem
     parts = [stem, *([] if list(evaluators) == [RETRIEVAL] else [judge])]
     parts += [] if list(evaluators) == ["fact-checking"] else evaluators
-    return Path("runs") / re.sub(r"[^A-Za-z0-9._-]+", "-", "-".join(parts)).strip("-.")
+    return Path("runs") / file_name("-".join(parts))
 
 
 def _warn(messages: Any) -> None:

@@ -15,7 +15,7 @@ from transformers import LlamaModel
 
 from minicheck_eval.engine.attention import Attend
 
-__all__ = ["ROW_STEP", "PackedLlama"]
+__all__ = ["PackedLlama", "pad_rows"]
 
 ROW_STEP = 32
 """On a CPU rows of 16-bit products come in multiples of this: its library keeps about a megabyte of code and
@@ -104,6 +104,12 @@ class PackedLlama:
         x += _project(gate, layer.down)
 
 
+def pad_rows(x: torch.Tensor) -> torch.Tensor:
+    """Return the rows of a product, [rows, width], with as many empty ones after them as `ROW_STEP` asks for."""
+    missing = -len(x) % ROW_STEP if x.dtype != torch.float32 and x.device.type == "cpu" else 0
+    return pad(x, (0, 0, 0, missing)) if missing else x
+
+
 def _read(layer: Any) -> _Layer:
     attention, mlp = layer.self_attn, layer.mlp
     qkv = _join([attention.q_proj, attention.k_proj, attention.v_proj])
@@ -128,10 +134,7 @@ def _join(modules: list[Any]) -> _Linear:
 
 
 def _project(x: torch.Tensor, to: _Linear) -> torch.Tensor:
-    missing = -len(x) % ROW_STEP if x.dtype != torch.float32 and x.device.type == "cpu" else 0
-    if not missing:
-        return linear(x, to.weight, to.bias)
-    return linear(pad(x, (0, 0, 0, missing)), to.weight, to.bias)[: len(x)]
+    return linear(pad_rows(x), to.weight, to.bias)[: len(x)]
 
 
 def _rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:

@@ -8,7 +8,7 @@ import torch
 
 from minicheck_eval.engine.attention import AttentionKind, prepare_attention, tree_mask
 from minicheck_eval.engine.layout import Layout, lay_out
-from minicheck_eval.engine.llama import ROW_STEP, PackedLlama
+from minicheck_eval.engine.llama import PackedLlama, pad_rows
 from minicheck_eval.engine.plan import Pass
 
 __all__ = ["TreeModel", "packs"]
@@ -53,10 +53,8 @@ class TreeModel:
         with torch.inference_mode():
             if self._packed is not None:
                 attend = prepare_attention(self._attention, layout, self._device)
-                # Rows of the head come in a few numbers too: the last leaf stands for those that are not there.
-                last = leaves[-1:].expand(-len(leaves) % ROW_STEP)
-                hidden = self._packed(ids, positions, attend, torch.cat([leaves, last]))
-                logits: torch.Tensor = self._model.lm_head(hidden)[: len(leaves)]
+                hidden = self._packed(ids, positions, attend, leaves)
+                logits: torch.Tensor = self._model.lm_head(pad_rows(hidden))[: len(leaves)]
             elif len(leaves) == 1:
                 logits = self._model(input_ids=ids[None], use_cache=False, **self._keep(1)).logits[0, -1:]
             else:

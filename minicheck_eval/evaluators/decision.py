@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.errors import BadInput
 from minicheck_eval.scoring import Failure, Score
 
-__all__ = ["ClaimVerdict", "DecisionConfig", "decide_answer", "decide_claim"]
-
+__all__ = ["ClaimVerdict", "DecisionConfig", "check_rule", "decide_answer", "decide_claim"]
 
 HALVINGS = 50
 
@@ -59,6 +59,14 @@ class ClaimVerdict:
     """The chunk that supports the claim most, as a place in the list of scores."""
     reason: str = ""
     """Why there is no verdict: the reason of a failure, or `neither_yes_nor_no`."""
+
+
+def check_rule(*, threshold: float | None, claim_aggregation: str | None) -> None:
+    """Raise `BadInput` for what a caller may give of a rule and is not possible; None is as usual."""
+    if threshold is not None and not 0 <= threshold <= 1:  # also refuses NaN
+        raise BadInput(f"threshold {threshold} is not in [0, 1]", hint="support is a probability")
+    if claim_aggregation not in (None, "min", "mean"):
+        raise BadInput(f"claim aggregation {claim_aggregation!r} is not known", hint="choose min or mean")
 
 
 def decide_claim(scores: Sequence[Score | Failure], config: DecisionConfig) -> ClaimVerdict:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from minicheck_eval.contract import Document
 
-__all__ = ["document_names", "find_document"]
+__all__ = ["document_names", "find_document", "find_recorded"]
 
 
 def document_names(documents: Sequence[Document]) -> list[str | int]:
@@ -22,3 +23,10 @@ def document_names(documents: Sequence[Document]) -> list[str | int]:
 def find_document(documents: Sequence[Document], name: str | int) -> Document:
     """Return the document that `document_names` gave a name to."""
     return documents[document_names(documents).index(name)]
+
+
+def find_recorded(documents: Sequence[Mapping[str, Any]], name: str | int | None) -> int | None:
+    """Return the place of a document in a record, by the name that a verdict has for it; None where it is not there."""
+    if isinstance(name, int):
+        return name if name < len(documents) else None
+    return next((place for place, found in enumerate(documents) if name is not None and found.get("id") == name), None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse
@@ -15,10 +15,12 @@ from minicheck_eval.evaluators.once import score_once
 from minicheck_eval.evaluators.question import Asked, Chunk, Question
 from minicheck_eval.evaluators.rechunk import ask_in_parts, is_too_long
 from minicheck_eval.evaluators.streamed import StreamedEvaluator
-from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score
+from minicheck_eval.scoring import Backend, Failure, Prompt, PromptTemplate, Score, beside
 from minicheck_eval.text import OwnRules, Piece, TextRules
 
 __all__ = ["FactCheckingEvaluator", "check_chunk_tokens"]
+
+_Prepared = tuple[Sequence[EvaluationRequest], list[Question]]
 
 
 def check_chunk_tokens(chunk_tokens: int, *, window_tokens: int, frame_tokens: int) -> None:
@@ -67,17 +69,14 @@ class FactCheckingEvaluator(StreamedEvaluator):
         self, batches: Iterable[Sequence[EvaluationRequest]]
     ) -> Generator[list[EvaluationResponse], None, None]:
         """Evaluate batch after batch, the next ones prepared while the judge works; no question is asked twice."""
-        asked: deque[tuple[Sequence[EvaluationRequest], list[Question]]] = deque()
 
-        def prompts() -> Iterator[list[Prompt]]:
+        def prepared() -> Iterator[tuple[_Prepared, list[Prompt]]]:
             for requests in batches:
                 questions = self._ask(requests)
-                asked.append((requests, questions))
-                yield [prompt for question in questions for prompt in self._prompts(question)]
+                yield (requests, questions), [p for question in questions for p in self._prompts(question)]
 
-        with closing(score_once(self.backend, prompts())) as answered:
-            for scores in answered:
-                requests, questions = asked.popleft()
+        with closing(beside(partial(score_once, self.backend), prepared())) as answered:
+            for (requests, questions), scores in answered:
                 left = iter(scores)
                 tables = [self._table(question, left) for question in questions]
                 if self.rechunk:

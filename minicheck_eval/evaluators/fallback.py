@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Collection, Generator, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from typing import Any
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BadInput, MinicheckError
+from minicheck_eval.evaluators.feedback import failed
+from minicheck_eval.evaluators.names import FALLBACK_ON
 from minicheck_eval.evaluators.streamed import StreamedEvaluator, usage_of
-from minicheck_eval.scoring import Usage
+from minicheck_eval.scoring import Usage, beside
 
-__all__ = ["FALLBACK_ON", "FallbackEvaluator"]
-
-FALLBACK_ON = ("uncertain", "invalid", "error", "too_long")
-"""A verdict near the threshold; no usable answer; no answer; a question that did not fit (one kind of `invalid`)."""
+__all__ = ["FALLBACK_ON", "FallbackEvaluator", "check_fallback"]
 
 ROUNDING = 1e-9
 """0.6 - 0.5 is a little less than 0.1, 0.8 - 0.7 a little more."""
+
+
+def check_fallback(on: Collection[str], band: float) -> None:
+    """Raise `BadInput` for reasons to fall back that are not known, and for a band that is no distance of supports."""
+    wrong = [on] if isinstance(on, str) else [reason for reason in on if reason not in FALLBACK_ON]
+    if wrong or not on:
+        raise BadInput(f"fallback on {', '.join(wrong) or 'nothing'}", hint=f"choose of {', '.join(FALLBACK_ON)}")
+    if not 0 <= band <= 1:
+        raise BadInput(f"fallback band {band} is not in [0, 1]", hint="it is a distance of probabilities")
 
 
 class FallbackEvaluator(StreamedEvaluator):
@@ -40,10 +48,7 @@ class FallbackEvaluator(StreamedEvaluator):
         band: float = 0.1,
         names: tuple[str, str] = ("first", "second"),
     ) -> None:
-        if isinstance(on, str) or not on or not set(on) <= set(FALLBACK_ON):
-            raise BadInput(f"fall back on {on!r}", hint=f"choose from {', '.join(FALLBACK_ON)}")
-        if not 0 <= band <= 1:
-            raise BadInput(f"the band around the threshold is {band}", hint="choose from 0 to 1")
+        check_fallback(on, band)
         if names[0] == names[1]:
             raise BadInput(f"both judges are called {names[0]!r}", hint="give them names that tell them apart")
         self.first = first
@@ -63,22 +68,16 @@ class FallbackEvaluator(StreamedEvaluator):
     def usage(self) -> Usage | None:
         """Tell what both together have been asked and have computed; None where neither says."""
         known = [usage for usage in self.usages.values() if usage is not None]
-        return reduce(lambda one, other: one.plus(**asdict(other)), known) if known else None
+        return reduce(lambda one, other: one + other, known) if known else None
 
     def evaluate_stream(
         self, batches: Iterable[Sequence[EvaluationRequest]]
     ) -> Generator[list[EvaluationResponse], None, None]:
         """Evaluate batch after batch, in order; the first judge may go on while the second is asked."""
-        asked: deque[Sequence[EvaluationRequest]] = deque()
-
-        def noted() -> Iterator[Sequence[EvaluationRequest]]:
-            for requests in batches:
-                asked.append(requests)
-                yield requests
-
-        with closing(evaluate_stream(self.first, noted())) as answered:
-            for responses in answered:
-                yield self._settle(asked.popleft(), responses)
+        pairs = ((requests, requests) for requests in batches)
+        with closing(beside(partial(evaluate_stream, self.first), pairs)) as answered:
+            for requests, responses in answered:
+                yield self._settle(requests, responses)
 
     def evaluate_batch(self, requests: Sequence[EvaluationRequest]) -> list[EvaluationResponse]:
         """Evaluate many requests at once; where that fails as a whole, one by one, so that each may fall back."""
@@ -89,7 +88,7 @@ class FallbackEvaluator(StreamedEvaluator):
                 raise
             if len(requests) > 1:
                 return [self.evaluate(request) for request in requests]
-            first = [_failed(error)]
+            first = [failed(error)]
         return self._settle(requests, first)
 
     def _settle(
@@ -131,7 +130,7 @@ class FallbackEvaluator(StreamedEvaluator):
             # The first judge's verdicts must not be lost with a second that is away for a while.
             if not error.retryable:
                 raise
-            return [_failed(error)] * len(requests)
+            return [failed(error)] * len(requests)
 
     def _join(self, first: EvaluationResponse, second: EvaluationResponse, why: str) -> EvaluationResponse:
         if second.outcome.judged:
@@ -143,10 +142,6 @@ class FallbackEvaluator(StreamedEvaluator):
     @staticmethod
     def _decided(response: EvaluationResponse, name: str, **more: Any) -> EvaluationResponse:
         return replace(response, metadata={**response.metadata, "decided_by": name, **more})
-
-
-def _failed(error: MinicheckError) -> EvaluationResponse:
-    return EvaluationResponse(Outcome.ERROR, None, f"The judge failed: {error}", {"reason": "exception"})
 
 
 def _reasons(response: EvaluationResponse) -> set[Any]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from minicheck_eval.border import cut
+from minicheck_eval.contract import EvaluationResponse, Outcome
 from minicheck_eval.scoring import Failure, Score
 
-__all__ = ["explain", "short"]
+__all__ = ["explain", "failed", "short"]
 
 
 def short(text: str, most: int = 200) -> str:
     """Return the text on one line, cut at `most` characters."""
-    line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+    return cut(" ".join(text.split()), most)
+
+
+def failed(error: Exception) -> EvaluationResponse:
+    """Return the response to a request that a judge raised an error for."""
+    return EvaluationResponse(Outcome.ERROR, None, f"The judge failed: {error}", {"reason": "exception"})
 
 
 def explain(scores: Sequence[Score | Failure], reason: str) -> str:

@@ -10,7 +10,7 @@ from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Outco
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.prompts import RUBRIC, QuestionTemplate
 from minicheck_eval.evaluators.rating import BEST, SCHEMA, WORST, Rating, read_rating
-from minicheck_eval.evaluators.slots import nothing_to_judge, values_of
+from minicheck_eval.evaluators.slots import prepare
 from minicheck_eval.evaluators.streamed import StreamedEvaluator
 from minicheck_eval.scoring import Failure, Prompt, Reply, ReplyingBackend, Segment
 
@@ -46,9 +46,7 @@ class RubricEvaluator(StreamedEvaluator):
     ) -> Generator[list[EvaluationResponse], None, None]:
         """Evaluate batch after batch, in order; in a batch no question is asked twice."""
         for requests in batches:
-            values = [values_of(request) for request in requests]
-            known = [nothing_to_judge(self.template, value, self._settings) for value in values]
-            asked = [self.template.fill(**v) for v, response in zip(values, known, strict=True) if response is None]
+            known, asked = prepare(self.template, requests, self._settings)
             rated = iter(self._rate(asked))
             yield [next(rated) if response is None else response for response in known]
 

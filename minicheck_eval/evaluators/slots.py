@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Outcome, supporting_text
 from minicheck_eval.evaluators.prompts import QuestionTemplate
+from minicheck_eval.scoring import Prompt
 
-__all__ = ["nothing_to_judge", "values_of"]
+__all__ = ["prepare"]
 
 EMPTY = {
     "answer": ("empty_answer", "There is no answer to judge."),
@@ -18,7 +19,16 @@ EMPTY = {
 }
 
 
-def values_of(request: EvaluationRequest, criterion: str = "") -> dict[str, str]:
+def prepare(
+    template: QuestionTemplate, requests: Iterable[EvaluationRequest], settings: Mapping[str, Any], criterion: str = ""
+) -> tuple[list[EvaluationResponse | None], list[Prompt]]:
+    """Return the response to each request that a judge cannot be asked about, else None, and prompts for the others."""
+    values = [_values_of(request, criterion) for request in requests]
+    known = [_nothing_to_judge(template, value, settings) for value in values]
+    return known, [template.fill(**v) for v, response in zip(values, known, strict=True) if response is None]
+
+
+def _values_of(request: EvaluationRequest, criterion: str) -> dict[str, str]:
     """Return the text for each slot."""
     return {
         "context": supporting_text(request),
@@ -28,7 +38,7 @@ def values_of(request: EvaluationRequest, criterion: str = "") -> dict[str, str]
     }
 
 
-def nothing_to_judge(
+def _nothing_to_judge(
     template: QuestionTemplate, values: Mapping[str, str], settings: Mapping[str, Any]
 ) -> EvaluationResponse | None:
     """Return the response where a slot of the template stays empty: a judge asked about nothing may say yes."""

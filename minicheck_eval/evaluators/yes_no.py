@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, Literal
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Outcome
@@ -13,9 +13,9 @@ from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, dec
 from minicheck_eval.evaluators.feedback import explain, short
 from minicheck_eval.evaluators.once import score_once
 from minicheck_eval.evaluators.prompts import CRITERION, QuestionTemplate
-from minicheck_eval.evaluators.slots import nothing_to_judge, values_of
+from minicheck_eval.evaluators.slots import prepare
 from minicheck_eval.evaluators.streamed import StreamedEvaluator
-from minicheck_eval.scoring import Backend, Failure, Prompt, Score
+from minicheck_eval.scoring import Backend, Failure, Score, beside
 
 __all__ = ["CriterionEvaluator", "YesNoEvaluator"]
 
@@ -53,19 +53,11 @@ class YesNoEvaluator(StreamedEvaluator):
         self, batches: Iterable[Sequence[EvaluationRequest]]
     ) -> Generator[list[EvaluationResponse], None, None]:
         """Evaluate batch after batch, the next ones prepared while the judge works; no question is asked twice."""
-        waiting: deque[list[EvaluationResponse | None]] = deque()
-
-        def prompts() -> Iterator[list[Prompt]]:
-            for requests in batches:
-                values = [values_of(request, self.criterion) for request in requests]
-                known = [nothing_to_judge(self.template, value, self._settings) for value in values]
-                waiting.append(known)
-                yield [self.template.fill(**v) for v, response in zip(values, known, strict=True) if response is None]
-
-        with closing(score_once(self.backend, prompts())) as answered:
-            for scores in answered:
+        prepared = (prepare(self.template, requests, self._settings, self.criterion) for requests in batches)
+        with closing(beside(partial(score_once, self.backend), prepared)) as answered:
+            for known, scores in answered:
                 left = iter(scores)
-                yield [self._respond(next(left)) if known is None else known for known in waiting.popleft()]
+                yield [self._respond(next(left)) if response is None else response for response in known]
 
     @property
     def _settings(self) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class MapFinding:
     @property
     def is_better(self) -> bool:
         """Tell whether the map beats the judge's own supports beyond noise."""
-        return self.gain.low is not None and self.gain.low > 0
+        return self.gain.is_above_zero
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON-ready values."""

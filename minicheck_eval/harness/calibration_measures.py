@@ -13,7 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BINS", "Estimate", "Judged", "bins_of", "difference", "estimates", "interval", "resamples"]
+__all__ = [
+    "BINS",
+    "Estimate",
+    "Judged",
+    "bins_of",
+    "count_clusters",
+    "difference",
+    "estimates",
+    "interval",
+    "resamples",
+]
 
 Array = NDArray[Any]
 BINS = 10
@@ -45,7 +55,7 @@ class Judged:
     @property
     def cluster_count(self) -> int:
         """Count the documents."""
-        return int(self.clusters.max()) + 1 if len(self.clusters) else 0
+        return count_clusters(self.clusters)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +66,24 @@ class Estimate:
     low: float | None = None
     high: float | None = None
 
+    @property
+    def is_above_zero(self) -> bool:
+        """Tell whether it is above zero beyond noise."""
+        return self.low is not None and self.low > 0
+
+    @property
+    def is_below_zero(self) -> bool:
+        """Tell whether it is below zero beyond noise."""
+        return self.high is not None and self.high < 0
+
     def to_json(self) -> dict[str, float | None]:
         """Return the estimate as JSON-ready values."""
         return {"value": self.value, "low": self.low, "high": self.high}
+
+
+def count_clusters(clusters: Array) -> int:
+    """Count clusters by the number of each answer, from 0."""
+    return int(clusters.max()) + 1 if len(clusters) else 0
 
 
 def estimates(judged: Judged, *, seed: int) -> dict[str, Estimate]:
@@ -76,7 +101,7 @@ def estimates(judged: Judged, *, seed: int) -> dict[str, Estimate]:
 
 def resamples(clusters: Array, *, seed: int) -> Iterator[Array]:
     """Draw clusters anew, with replacement, and yield the weights of their answers, some resamples at a time."""
-    count = int(clusters.max()) + 1 if len(clusters) else 0
+    count = count_clusters(clusters)
     if count < FEWEST_CLUSTERS:
         return
     random = np.random.default_rng(seed)

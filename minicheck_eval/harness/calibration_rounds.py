@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome
 from minicheck_eval.errors import MinicheckError
+from minicheck_eval.evaluators.feedback import failed
 from minicheck_eval.harness.calibration_answers import Answer, answer_of
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.progress import Progress, Step
@@ -169,4 +170,4 @@ def _ask(evaluator: Evaluator, requests: Sequence[EvaluationRequest]) -> Iterabl
             raise
         if len(requests) > 1:
             return [response for request in requests for response in _ask(evaluator, [request])]
-        return [EvaluationResponse(Outcome.ERROR, None, f"The judge failed: {error}", {"reason": "exception"})]
+        return [failed(error)]

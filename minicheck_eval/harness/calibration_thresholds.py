@@ -12,6 +12,7 @@ from minicheck_eval.harness.calibration_measures import (
     Estimate,
     Judged,
     balanced_accuracy,
+    count_clusters,
     difference,
     interval,
     resamples,
@@ -44,7 +45,7 @@ class ThresholdFinding:
     @property
     def is_better(self) -> bool:
         """Tell whether another threshold beats the current one beyond noise."""
-        return self.gain.low is not None and self.gain.low > 0
+        return self.gain.is_above_zero
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON-ready values."""
@@ -111,7 +112,7 @@ def best_thresholds(judged: Judged, weights: Array, current: float) -> Array:
 
 def folds(clusters: Array, *, seed: int) -> list[Array] | None:
     """Cut the documents into folds in several ways; return the fold of each answer, or None for a single document."""
-    count = int(clusters.max()) + 1 if len(clusters) else 0
+    count = count_clusters(clusters)
     parts = min(FOLDS, count)
     if parts < 2:  # noqa: PLR2004 - one fold leaves nothing to choose on
         return None

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
+from minicheck_eval.border import cut
 from minicheck_eval.contract import Outcome
+from minicheck_eval.evaluators.documents import find_recorded
 from minicheck_eval.harness.comparison import Change, ClaimEvidence, DocumentGroup
 
 __all__ = ["Before", "change_of", "groups_of"]
@@ -87,8 +89,8 @@ def _telling(metadata: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
 
 
 def _claim(claim: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]) -> ClaimEvidence:
-    place, chunk = claim.get("document"), claim.get("chunk")
-    document = _find(place, documents)
+    place, chunk = find_recorded(documents, claim.get("document")), claim.get("chunk")
+    document = None if place is None else documents[place]
     evidence = (document.get("text") or "")[chunk["start"] : chunk["end"]] if document and chunk else ""
     return ClaimEvidence(
         text=claim.get("text", ""),
@@ -98,14 +100,6 @@ def _claim(claim: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]) -> 
     )
 
 
-def _find(place: Any, documents: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Find a document by its id, or by its place where it has none of its own."""
-    if isinstance(place, int):
-        return documents[place] if place < len(documents) else None
-    return next((document for document in documents if place is not None and document.get("id") == place), None)
-
-
 def _name(document: Mapping[str, Any]) -> str:
     """Name a document by its id, or by its first words."""
-    text = " ".join((document.get("text") or "").split())
-    return str(document.get("id") or (text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…"))
+    return str(document.get("id") or cut(" ".join((document.get("text") or "").split()), EXCERPT))

@@ -7,12 +7,12 @@ from importlib.metadata import version
 from typing import Any
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
+from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.case import Case
 from minicheck_eval.identity import JudgeIdentity
 
-__all__ = ["NO_JUDGE", "RETRIEVAL", "broken_part", "retrieval", "without_judge"]
+__all__ = ["NO_JUDGE", "broken_part", "retrieval", "without_judge"]
 
-RETRIEVAL = "retrieval"
 NO_JUDGE = JudgeIdentity(
     judge="no judge",
     model="",

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from minicheck_eval.border import cut
 from minicheck_eval.harness.changes import Before
 from minicheck_eval.harness.comparison import EvaluatorComparison
+from minicheck_eval.harness.header import flat, short_digest
 
 __all__ = ["Overlap", "warnings_of"]
 
 SHOWN = 40
-SHORT_DIGEST = 12
-SHA256_DIGITS = 64
 LEAST_GROUP = 3
 NAMES = {
     "judge": "the judge",
@@ -78,7 +78,7 @@ def warnings_of(
 
 
 def _judges(run: Mapping[str, Any], baseline: Mapping[str, Any]) -> Iterator[str]:
-    now, then = _flat(run), _flat(baseline)
+    now, then = flat(run), flat(baseline)
     for name in sorted(now.keys() | then.keys(), key=lambda key: (key not in NAMES, key)):
         if now.get(name) != then.get(name):
             what = NAMES.get(name, f"the judge's {name}")
@@ -105,15 +105,5 @@ def _cases(run: Mapping[str, Any], baseline: Mapping[str, Any], overlap: Overlap
         yield " and ".join(alone)
 
 
-def _flat(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, item in value.items():
-        flat |= _flat(item, f"{prefix}{key}.") if isinstance(item, dict) else {f"{prefix}{key}": item}
-    return flat
-
-
 def _shown(value: object) -> str:
-    text = str(value)
-    if isinstance(value, str) and len(value) == SHA256_DIGITS:
-        return f"{text[:SHORT_DIGEST]}…"
-    return "nothing" if value in (None, "") else text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
+    return short_digest(value) or ("nothing" if value in (None, "") else cut(str(value), SHOWN))

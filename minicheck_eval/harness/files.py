@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from minicheck_eval.errors import CouldNotJudge
 
-__all__ = ["encode", "replace", "writing"]
+__all__ = ["encode", "file_name", "replace", "writing"]
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
@@ -43,6 +44,11 @@ def writing(path: Path) -> Iterator[None]:
             f"{path} cannot be written: {error.strerror or error}",
             hint="make room or choose another --out; the same command goes on where this one stopped",
         ) from error
+
+
+def file_name(text: str) -> str:
+    """Return a name that every file system takes; empty where nothing of the text may stand in one."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-.")
 
 
 def _sync_folder(folder: Path) -> None:

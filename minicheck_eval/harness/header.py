@@ -13,7 +13,7 @@ from minicheck_eval.harness.journal import HEADER, OTHER_OUT, RESULTS, Journal
 from minicheck_eval.harness.provenance import git_state, now, package_versions
 from minicheck_eval.identity import JudgeIdentity
 
-__all__ = ["SCHEMA", "begin", "flat", "identities_json"]
+__all__ = ["SCHEMA", "begin", "flat", "identities_json", "short_digest"]
 
 SCHEMA = 2
 SHORT_DIGEST = 12
@@ -94,6 +94,10 @@ def _refuse_another(directory: Path, header: Mapping[str, Any], asked: Mapping[s
         raise RunMismatch(f"{directory} holds another run: {'; '.join(wrong)}", hint=OTHER_OUT)
 
 
+def short_digest(value: object) -> str | None:
+    """Return the beginning of what is a SHA-256; None where it is something else."""
+    return f"{value[:SHORT_DIGEST]}…" if isinstance(value, str) and len(value) == SHA256_DIGITS else None
+
+
 def _shown(value: object) -> str:
-    digest = isinstance(value, str) and len(value) == SHA256_DIGITS
-    return f"{str(value)[:SHORT_DIGEST]}…" if digest else ascii(value)
+    return short_digest(value) or ascii(value)

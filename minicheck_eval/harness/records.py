@@ -7,8 +7,9 @@ from contextlib import closing
 from typing import Any
 
 from minicheck_eval.contract import Evaluator
+from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.cost import Meter
-from minicheck_eval.harness.deterministic import RETRIEVAL, broken_part, retrieval
+from minicheck_eval.harness.deterministic import broken_part, retrieval
 from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.verdicts import Judged, Verdict, stream_verdicts
 

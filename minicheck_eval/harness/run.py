@@ -10,10 +10,11 @@ from typing import Any
 
 from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import BadInput, MinicheckError
+from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.application import Application
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
-from minicheck_eval.harness.deterministic import NO_JUDGE, RETRIEVAL
+from minicheck_eval.harness.deterministic import NO_JUDGE
 from minicheck_eval.harness.gates import Decision, GateRule, Rule
 from minicheck_eval.harness.header import SCHEMA, begin, flat, identities_json
 from minicheck_eval.harness.journal import Journal, has_error, read_header, read_records

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from minicheck_eval.harness.calibration import CalibrationReport
 from minicheck_eval.harness.calibration_agreement import Agreement
@@ -17,6 +15,7 @@ from minicheck_eval.harness.calibration_measures import Estimate
 from minicheck_eval.harness.calibration_rounds import RoundFinding
 from minicheck_eval.harness.gates import percent
 from minicheck_eval.harness.statistics import Rate
+from minicheck_eval.reports.page import Page
 from minicheck_eval.reports.plain import plain
 
 __all__ = ["print_calibration"]
@@ -40,7 +39,7 @@ SHORT = ("base rate", "kappa", "AUC", "ECE")
 
 def print_calibration(report: CalibrationReport, console: Console) -> None:
     """Print a report; whatever text the cases hold, it comes out as text."""
-    page = _Page(console)
+    page = _Report(console, most=2 * LINE)
     page.line(f"{report.judge['judge']} on {report.cases['count']} cases of {report.cases['path']}", style="bold")
     page.line(", ".join(f"{count} {outcome}" for outcome, count in report.outcomes.items() if count))
     if report.unclear is not None:
@@ -55,14 +54,8 @@ def print_calibration(report: CalibrationReport, console: Console) -> None:
         page.agreement(report.agreement)
 
 
-class _Page:
-    """Prints the parts of a report in the encoding of one console."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-
-    def line(self, text: str, *, indent: int = 0, style: str = "") -> None:
-        self.console.print(Padding(self._text(text, style), (0, 0, 0, indent), expand=False))
+class _Report(Page):
+    """Prints the parts of a calibration."""
 
     def several(self, lines: list[str]) -> None:
         for line in lines[:MOST_CASES]:
@@ -98,7 +91,7 @@ class _Page:
         for group in found.groups:
             cells = [*_estimate(group.measures["balanced_accuracy"])]
             cells += [_number(group.measures[name].value, ".3f") for name in IN_GROUPS]
-            table.add_row(group.kind, self._text(group.name), str(group.count), *cells)
+            table.add_row(group.kind, self.text(group.name), str(group.count), *cells)
         self.console.print(table)
         for line in (*_threshold(found), *_maps(found)):
             self.line(line)
@@ -119,9 +112,6 @@ class _Page:
             words = place == 0 or not heading
             table.add_column(heading, justify="left" if words else "right", overflow="fold")
         return table
-
-    def _text(self, text: str, style: str = "") -> Text:
-        return Text(plain(text, self.console.encoding, most=2 * LINE), style=style, overflow="fold")
 
 
 def _threshold(found: Agreement) -> Iterator[str]:
@@ -149,9 +139,9 @@ def _maps(found: Agreement) -> Iterator[str]:
 
 
 def _beyond(gain: Estimate) -> str:
-    if gain.low is not None and gain.high is not None and (gain.low > 0 or gain.high < 0):
-        return "better beyond noise" if gain.low > 0 else "worse beyond noise"
-    return "which may be noise"
+    if gain.is_above_zero:
+        return "better beyond noise"
+    return "worse beyond noise" if gain.is_below_zero else "which may be noise"
 
 
 def _flips(found: RoundFinding) -> Iterator[str]:

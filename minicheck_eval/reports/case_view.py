@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.evaluators.documents import find_recorded
 
 __all__ = ["BAD", "STRICT", "CaseResult", "ClaimResult", "Evidence", "VerdictResult", "case_result"]
 
@@ -143,13 +144,8 @@ def _outcome(support: float | None, threshold: float | None) -> Outcome:
 
 
 def _evidence(claim: Mapping[str, Any], documents: Sequence[Mapping[str, Any]]) -> Evidence | None:
-    name, chunk = claim.get("document"), claim.get("chunk")
-    if name is None or not chunk:
-        return None
-    # A number is the place of a document that has no id of its own.
-    places = [name] if isinstance(name, int) else [i for i, d in enumerate(documents) if d["id"] == name]
-    if not places or places[0] >= len(documents):
+    place, chunk = find_recorded(documents, claim.get("document")), claim.get("chunk")
+    if place is None or not chunk:
         return None
     start, end = chunk["start"], chunk["end"]
-    text = (documents[places[0]]["text"] or "")[start:end]
-    return Evidence(place=places[0], start=start, end=end, text=text)
+    return Evidence(place=place, start=start, end=end, text=(documents[place]["text"] or "")[start:end])

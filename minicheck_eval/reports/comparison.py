@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from minicheck_eval.harness.comparison import Change, Comparison, EvaluatorComparison, SliceComparison
 from minicheck_eval.harness.statistics import Rate, points
+from minicheck_eval.reports.page import Page
 from minicheck_eval.reports.plain import plain
 
 __all__ = ["print_comparison"]
@@ -24,14 +23,15 @@ COLUMNS = ("baseline", "run", "difference", "newly\nfailing", "newly\npassing", 
 
 def print_comparison(found: Comparison, console: Console) -> None:
     """Print a comparison; whatever text the cases hold, it comes out as text."""
+    page = Page(console, most=4 * LINE)
     console.print()
     for line, indent, style in _head(found):
-        _print(console, line, indent=indent, style=style)
+        page.line(line, indent=indent, style=style)
     for evaluator in found.evaluators:
         console.print()
-        console.print(_table(evaluator, console))
+        console.print(_table(evaluator, page))
         for line, indent, style in _lines(evaluator):
-            _print(console, line, indent=indent, style=style)
+            page.line(line, indent=indent, style=style)
 
 
 def _head(found: Comparison) -> Iterator[tuple[str, int, str]]:
@@ -40,14 +40,14 @@ def _head(found: Comparison) -> Iterator[tuple[str, int, str]]:
         yield f"note: {warning}", 0, "yellow"
 
 
-def _table(evaluator: EvaluatorComparison, console: Console) -> Table:
+def _table(evaluator: EvaluatorComparison, page: Page) -> Table:
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
-    table.title = _text(console, evaluator.name, style="bold")
+    table.title = page.text(evaluator.name, style="bold")
     table.add_column("slice", overflow="fold")
     for name in COLUMNS:
-        table.add_column(name, justify="right", overflow="fold", no_wrap=console.width >= WIDE)
+        table.add_column(name, justify="right", overflow="fold", no_wrap=page.console.width >= WIDE)
     for part in evaluator.slices.values():
-        table.add_row(_text(console, part.name), *_cells(part))
+        table.add_row(page.text(part.name), *_cells(part))
     table.add_section()
     table.add_row("overall", *_cells(evaluator.overall), style="bold")
     return table
@@ -101,12 +101,3 @@ def _change(change: Change) -> Iterator[tuple[str, int, str]]:
         yield f"claim: {plain(claim.text, most=LINE)}", 4, ""
         if claim.evidence:
             yield f"best evidence: {plain(claim.evidence, most=LINE)}", 4, ""
-
-
-def _print(console: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    console.print(Padding(_text(console, text, style=style), (0, 0, 0, indent), expand=False))
-
-
-def _text(console: Console, text: str, *, style: str = "") -> Text:
-    # Text, not a string: square brackets in a case are no markup.
-    return Text(plain(text, console.encoding, most=4 * LINE), style=style, overflow="fold")

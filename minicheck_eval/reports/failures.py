@@ -10,6 +10,8 @@ from minicheck_eval.reports.case_view import BAD, CaseResult, ClaimResult, Verdi
 
 __all__ = ["Failure", "Failures", "Group", "failures"]
 
+ENDED = {Outcome.FAIL: "failed", Outcome.INVALID: "got no usable answer", Outcome.ERROR: "got no answer"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -37,6 +39,11 @@ class Group:
     outcome: Outcome
     count: int = 0
     first: list[Failure] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """Tell in words how many cases ended how."""
+        return f"{self.count} {'case' if self.count == 1 else 'cases'} {ENDED[self.outcome]}"
 
 
 class Failures:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
-from minicheck_eval.contract import Outcome
 from minicheck_eval.harness.gates import percent
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures, Group
@@ -22,7 +21,6 @@ TITLES = {
     "undecided": "❔ Undecided",
     "could_not_judge": "⚠️ Could not judge",
 }
-ENDED = {Outcome.FAIL: "failed", Outcome.INVALID: "got no usable answer", Outcome.ERROR: "got no answer"}
 MOST_CHARACTERS = 60_000
 """A comment holds 65,536."""
 MOST_REASONS = 20
@@ -144,10 +142,8 @@ def _comparison(comparison: Mapping[str, Any]) -> Iterator[str]:
 
 def _group(group: Group, room: int) -> str:
     """Write the cases of a group as far as there is room."""
-    noun = "case" if group.count == 1 else "cases"
-    title = f"{group.count} {noun} {ENDED[group.outcome]}"
     # The name of an evaluator may be a user's, and markdown does not work within the summary.
-    text = f"\n<details><summary>{title}</summary>\n\n{code(group.evaluator)}\n\n"
+    text = f"\n<details><summary>{group.title}</summary>\n\n{code(group.evaluator)}\n\n"
     end = "\n</details>\n"
     shown = 0
     for failure in group.first:
@@ -158,7 +154,7 @@ def _group(group: Group, room: int) -> str:
         shown += 1
     if shown < group.count:
         text += f"\nand {group.count - shown} more, in results.jsonl\n"
-    return text + end if shown else f"\n{code(group.evaluator)}: {title}\n" if room > 2 * LINE else ""
+    return text + end if shown else f"\n{code(group.evaluator)}: {group.title}\n" if room > 2 * LINE else ""
 
 
 def _failure(failure: Failure) -> Iterator[str]:

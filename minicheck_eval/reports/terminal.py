@@ -7,16 +7,14 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
-from minicheck_eval.contract import Outcome
 from minicheck_eval.harness.gates import Status, percent
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import EvaluatorSummary, Tally
 from minicheck_eval.reports.case_view import CaseResult, ClaimResult, case_result
 from minicheck_eval.reports.failures import Failure, Group, failures
+from minicheck_eval.reports.page import Page
 from minicheck_eval.reports.plain import plain
 
 __all__ = ["print_report"]
@@ -33,13 +31,12 @@ WORDS: dict[Status, tuple[str, str]] = {
     "undecided": ("UNDECIDED", "bold yellow"),
     "could_not_judge": ("COULD NOT JUDGE", "bold magenta"),
 }
-ENDED = {Outcome.FAIL: "failed", Outcome.INVALID: "got no usable answer", Outcome.ERROR: "got no answer"}
 COLUMNS = ("passed", "rate", "95 %\ninterval", "coverage", "invalid", "error", "not\ncheckable")
 
 
 def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) -> None:
     """Print a run; whatever text the cases hold, it comes out as text and never ends the report."""
-    report = _Report(console)
+    report = _Report(console, most=2 * LINE)
     report.head(run)
     for evaluator in run.summary.evaluators:
         report.table(evaluator)
@@ -48,38 +45,35 @@ def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) ->
         report.group(group)
 
 
-class _Report:
-    """Prints the parts of a report in the encoding of one console."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
+class _Report(Page):
+    """Prints the parts of a report."""
 
     def head(self, run: Run) -> None:
         word, style = WORDS[run.decision.status]
         judge, cases = run.header["judge"], run.header["cases"]
         app = f", answered by {plain(run.header['app']['name'], most=LINE)}" if run.header.get("app") else ""
-        self._print(f"{judge['judge']} on {cases['count']} cases of {cases['path']}{app}")
-        self._print(word, style=style)
+        self.line(f"{judge['judge']} on {cases['count']} cases of {cases['path']}{app}")
+        self.line(word, style=style)
         reasons = run.decision.reasons
         for reason in reasons[:MOST_REASONS]:
-            self._print(reason, indent=2)
+            self.line(reason, indent=2)
         if len(reasons) > MOST_REASONS:
-            self._print(f"and {len(reasons) - MOST_REASONS} more reasons in run.json", indent=2)
+            self.line(f"and {len(reasons) - MOST_REASONS} more reasons in run.json", indent=2)
         if left_out := len(cases["left_out"]):
-            self._print(f"{left_out} bad rows were left out; run.json names them", style="yellow")
+            self.line(f"{left_out} bad rows were left out; run.json names them", style="yellow")
         for name, tape in run.header.get("tapes", {}).items():
-            self._print(_tape(name, tape, judge), style="yellow" if tape["missed"] else "dim")
-        self._print(f"The run is in {run.directory}")
+            self.line(_tape(name, tape, judge), style="yellow" if tape["missed"] else "dim")
+        self.line(f"The run is in {run.directory}")
 
     def table(self, evaluator: EvaluatorSummary) -> None:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")
-        table.title = self._text(evaluator.name, style="bold")
+        table.title = self.text(evaluator.name, style="bold")
         table.add_column("slice", overflow="fold")
         for name in COLUMNS:
             # A number is never cut: on a narrow terminal it goes on in the next line.
             table.add_column(name, justify="right", overflow="fold", no_wrap=self.console.width >= WIDE)
         for name, tally in evaluator.slices.items():
-            table.add_row(self._text(name), *_cells(tally))
+            table.add_row(self.text(name), *_cells(tally))
         table.add_section()
         table.add_row("overall", *_cells(evaluator.overall), style="bold")
         self.console.print()
@@ -90,16 +84,15 @@ class _Report:
         decided = {evaluator.name: evaluator.decided_by for evaluator in run.summary.evaluators}
         for name, judges in run.header.get("usage", {}).items():
             for judge, usage in judges.items():
-                self._print(f"{name}, {judge}: {_cost(usage, decided.get(name, {}).get(judge))}", style="dim")
+                self.line(f"{name}, {judge}: {_cost(usage, decided.get(name, {}).get(judge))}", style="dim")
 
     def group(self, group: Group) -> None:
-        noun = "case" if group.count == 1 else "cases"
         self.console.print()
-        self._print(f"{group.evaluator}: {group.count} {noun} {ENDED[group.outcome]}", style="bold")
+        self.line(f"{group.evaluator}: {group.title}", style="bold")
         for failure in group.first:
             self._failure(failure)
         if group.count > len(group.first):
-            self._print(f"and {group.count - len(group.first)} more, in results.jsonl", indent=2)
+            self.line(f"and {group.count - len(group.first)} more, in results.jsonl", indent=2)
 
     def _failure(self, failure: Failure) -> None:
         case, verdict, claims = failure.case, failure.verdict, failure.claims
@@ -107,21 +100,14 @@ class _Report:
         support = "" if verdict.score is None else f", {kind} {verdict.score:.3f}"
         name, part = (plain(text, most=LINE) for text in (case.id, case.slice))
         broken = "" if failure.broken_part is None else f", {failure.broken_part} broke"
-        self._print(f"{name} [{part}]{support}{broken}", indent=2, style="bold")
+        self.line(f"{name} [{part}]{support}{broken}", indent=2, style="bold")
         if not claims:
-            self._print(verdict.feedback, indent=4)
+            self.line(verdict.feedback, indent=4)
         for claim in claims[:MOST_CLAIMS]:
             for line in _claim_lines(case, claim):
-                self._print(line, indent=4)
+                self.line(line, indent=4)
         if len(claims) > MOST_CLAIMS:
-            self._print(f"and {len(claims) - MOST_CLAIMS} more claims", indent=4)
-
-    def _print(self, text: str, *, indent: int = 0, style: str = "") -> None:
-        self.console.print(Padding(self._text(text, style=style), (0, 0, 0, indent), expand=False))
-
-    def _text(self, text: str, *, style: str = "") -> Text:
-        # Text, not a string: square brackets in a case are no markup.
-        return Text(plain(text, self.console.encoding, most=2 * LINE), style=style, overflow="fold")
+            self.line(f"and {len(claims) - MOST_CLAIMS} more claims", indent=4)
 
 
 def _claim_lines(case: CaseResult, claim: ClaimResult) -> Iterator[str]:

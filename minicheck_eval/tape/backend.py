@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from threading import Lock
@@ -20,6 +19,8 @@ from minicheck_eval.scoring import (
     Score,
     StreamingBackend,
     Usage,
+    beside,
+    close_backend,
     score_stream,
 )
 from minicheck_eval.tape.nearest import Nearest
@@ -99,18 +100,14 @@ class TapeBackend:
 
     def stream(self, batches: Iterable[Sequence[Prompt]]) -> Generator[list[Score | Failure], None, None]:
         """Score batch after batch, in order; what is not on the tape is asked ahead of need where the judge can."""
-        waiting: deque[_Split] = deque()
-
-        def missing() -> Iterator[list[Prompt]]:
-            for batch in batches:
-                split = self._split([Question(prompt, repeat=self.repeat) for prompt in batch])
-                waiting.append(split)
-                yield [split.questions[place].prompt for place in split.asked]
-
-        asked = (self._misses(waiting[-1]) for _ in missing()) if self._inner is None else None
-        with closing(asked or score_stream(cast("Backend", self._inner), missing())) as answered:
-            for scores in answered:
-                yield self._joined(waiting.popleft(), cast("list[Score | Failure]", scores))
+        splits = (self._split([Question(prompt, repeat=self.repeat) for prompt in batch]) for batch in batches)
+        if self._inner is None:
+            yield from (self._joined(split, self._misses(split)) for split in splits)
+            return
+        pairs = ((split, [split.questions[place].prompt for place in split.asked]) for split in splits)
+        with closing(beside(partial(score_stream, self._inner), pairs)) as answered:
+            for split, scores in answered:
+                yield self._joined(split, scores)
 
     def reply(
         self, prompts: Sequence[Prompt], *, schema: Mapping[str, Any] | None = None, most_tokens: int = 512
@@ -138,8 +135,7 @@ class TapeBackend:
             if self.used:
                 note_used(self.tape.folder, self.used)
         finally:
-            if (close := getattr(self._inner, "close", None)) is not None:
-                close()
+            close_backend(self._inner)
 
     def to_json(self) -> dict[str, Any]:
         """Tell what a run must say of its tape."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,6 +11,7 @@ from typing import Self
 
 from minicheck_eval.backends.servers.options import Address
 from minicheck_eval.errors import BadInput
+from minicheck_eval.harness.files import file_name
 
 __all__ = ["Mode", "TapeOptions", "folder_of"]
 
@@ -75,4 +75,4 @@ def folder_of(tapes: Path, judge: str) -> Path:
     """Name the folder of a judge's tape; where its server stands is no part of the name."""
     address = Address.parse(judge)
     name = f"{address.kind}-{address.model}" if address else Path(judge).name
-    return tapes / (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "judge")
+    return tapes / (file_name(name) or "judge")

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from minicheck_eval.backends.servers.too_long import tells_of_length
+from minicheck_eval.border import cut
 from minicheck_eval.errors import BackendError
 
 __all__ = ["MOST_WAIT_S", "AskAgain", "Refused", "read_value"]
@@ -19,6 +20,7 @@ REPEATED = frozenset({408, 425, 429, 500, 502, 503, 504})
 OVERLOADED = frozenset({429, 503})
 ABOUT_THE_PROMPT = frozenset({200, 400, 413, 422, 500})
 
+SHOWN = 300
 MOST_WAIT_S = 30.0
 """Whatever a server asks for with Retry-After."""
 
@@ -99,9 +101,8 @@ def _said(value: Any, text: str) -> str:
     return _short(value if isinstance(value, str) else text)
 
 
-def _short(text: str, most: int = 300) -> str:
-    line = " ".join(text.split())
-    return repr(line if len(line) <= most else line[: most - 1] + "…")
+def _short(text: str) -> str:
+    return repr(cut(" ".join(text.split()), SHOWN))
 
 
 def _retry_after_s(response: httpx.Response) -> float:

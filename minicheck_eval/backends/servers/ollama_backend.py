@@ -24,7 +24,7 @@ from minicheck_eval.backends.servers.ollama_facts import OpenedModel, read_model
 from minicheck_eval.backends.servers.ollama_loading import KEEP_ALIVE, Loading, changed
 from minicheck_eval.backends.servers.ollama_window import TooLong, looks_cut, read_too_long
 from minicheck_eval.backends.servers.options import Address, ServerOptions, checked_url
-from minicheck_eval.backends.servers.too_long import LONGER, LONGER_TOKENS
+from minicheck_eval.backends.servers.too_long import grew, lengthened, size_of
 from minicheck_eval.errors import BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
 from minicheck_eval.text.replies import ReplyRule
@@ -145,7 +145,7 @@ class OllamaBackend(ServerBackend):
         if isinstance(chat, TooLong):
             return chat
         counted = chat.prompt_eval_count if self._opened.era.counts_cached_tokens else None
-        size = self._opened.own_bytes + sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+        size = self._opened.own_bytes + size_of([message["content"] for message in messages])
         if looks_cut(counted, num_ctx, size, self._opened.era) and not self._is_whole(messages, num_ctx, counted):
             return TooLong(cut=True)
         if chat.eval_count > 1 and (size if counted is None else counted) + chat.eval_count > num_ctx:
@@ -157,11 +157,8 @@ class OllamaBackend(ServerBackend):
         """Ask with a slightly longer prompt: one that is cut has as many tokens as before, a whole one a few more."""
         if counted is None:
             return not self._opened.era.counts_cached_tokens and self._refuses(num_ctx)
-        *before, last = messages
-        chat = self._post([*before, {**last, "content": last["content"] + LONGER}], num_ctx, 1, {})
-        if isinstance(chat, TooLong) or chat.prompt_eval_count is None:
-            return False
-        return chat.prompt_eval_count - counted in LONGER_TOKENS
+        chat = self._post(lengthened(messages), num_ctx, 1, {})
+        return not isinstance(chat, TooLong) and grew(counted, chat.prompt_eval_count)
 
     def _refuses(self, num_ctx: int) -> bool:
         """Try out, once, whether the server refuses a prompt that is surely too long."""

@@ -13,6 +13,7 @@ from minicheck_eval.backends.servers.facts import ServerFacts
 from minicheck_eval.backends.servers.http import Transport
 from minicheck_eval.backends.servers.ollama_catalogue import Catalogue, full_name
 from minicheck_eval.backends.servers.ollama_window import Era
+from minicheck_eval.backends.servers.too_long import size_of
 from minicheck_eval.border import explain
 from minicheck_eval.errors import BackendError, BadInput
 
@@ -108,8 +109,8 @@ def read_model(catalogue: Catalogue, transport: Transport, model: str, window_to
         notes=tuple(_notes(era, show, trained or window_tokens)),
     )
     # A template may write its words around each of two messages, and once behind them.
-    around = 3 * _bytes(show.template) if show.template else UNTOLD_TEMPLATE_BYTES
-    return OpenedModel(facts, era, around + _bytes(show.system) + 64)
+    around = 3 * size_of([show.template]) if show.template else UNTOLD_TEMPLATE_BYTES
+    return OpenedModel(facts, era, around + size_of([show.system]) + 64)
 
 
 def _check_use(name: str, show: _Show) -> None:
@@ -143,10 +144,6 @@ def _notes(era: Era, show: _Show, window: int | None) -> list[str]:
     if "thinking" in (show.capabilities or []):
         notes.append("the model thinks before it answers: its first token may be no answer")
     return notes
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
 
 
 def _sha256(text: str) -> str:

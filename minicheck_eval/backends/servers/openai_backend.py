@@ -23,7 +23,7 @@ from minicheck_eval.backends.servers.openai_facts import (
 )
 from minicheck_eval.backends.servers.openai_forms import FORMATS, Completion, Dialect, is_cut, response_format
 from minicheck_eval.backends.servers.options import Address, ServerOptions
-from minicheck_eval.backends.servers.too_long import LONGER, LONGER_TOKENS
+from minicheck_eval.backends.servers.too_long import grew, lengthened, size_of
 from minicheck_eval.border import explain
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError
 from minicheck_eval.scoring import Failure, Reply, Score
@@ -123,7 +123,7 @@ class OpenAIBackend(ServerBackend):
         if is_cut(counted, messages, self.window_tokens):
             return True
         if self.facts.window_told:
-            size = sum(len(message["content"].encode("utf-8", "replace")) for message in messages)
+            size = size_of([message["content"] for message in messages])
             fits = size <= self.window_tokens or self._estimate(messages) * ESTIMATE_SAFETY <= self.window_tokens
         else:
             # What was not cut at a larger size is not cut at this one.
@@ -131,19 +131,16 @@ class OpenAIBackend(ServerBackend):
         return False if fits else self._lost_a_part(messages, counted)
 
     def _lost_a_part(self, messages: Messages, counted: int) -> bool:
-        *before, last = messages
-        longer = [*before, {**last, "content": last["content"] + LONGER}]
+        body = self._dialect.body(self.facts.model, lengthened(messages), most_tokens=1, scores=False)
         try:
-            answer = self.transport.post(
-                "/chat/completions", self._dialect.body(self.facts.model, longer, most_tokens=1, scores=False)
-            )
+            answer = self.transport.post("/chat/completions", body)
         except Refused as error:
             # Who refuses a prompt does not cut it.
             if error.is_too_long:
                 return False
             raise
         again = Completion.model_validate(answer.value).prompt_tokens
-        if again is None or again - counted not in LONGER_TOKENS:
+        if again is None or not grew(counted, again):
             return True
         self._proven_tokens = max(self._proven_tokens, again)
         return False

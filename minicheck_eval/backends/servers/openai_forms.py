@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from minicheck_eval.backends.servers.too_long import MOST_BYTES_A_TOKEN
+from minicheck_eval.backends.servers.too_long import MOST_BYTES_A_TOKEN, size_of
 
 __all__ = ["FORMATS", "Completion", "Dialect", "is_cut", "response_format"]
 
@@ -129,6 +129,6 @@ def is_cut(counted_tokens: int, messages: list[dict[str, str]], window_tokens: i
     Tokenizers do not join words, and do not make tokens of more than so many bytes.
     """
     words = [word for message in messages for word in message["content"].split()]
-    size = sum(len(word.encode("utf-8", "replace")) for word in words)
+    size = size_of(words)
     fewest = max(len(words), size // MOST_BYTES_A_TOKEN)
     return counted_tokens < fewest or counted_tokens >= window_tokens
