@@ -1,7 +1,8 @@
 """Measure replay: how many cases a second one core judges from a tape, and how much memory that takes.
 
 A tape of N answers is written (a claim a case, CLAIMS cases share a document), then replayed: first the answers alone,
-at the seam, then whole runs, through the evaluator to the records on the disk.  Prints one line of JSON.
+at the seam, then a whole run, from the file of cases through the evaluator to the records on the disk, the decision and
+the terminal's report, then the four reports that are files.  Prints one line of JSON.
 
     python benchmarks/replay.py --records 1000000
 """
@@ -9,26 +10,30 @@ at the seam, then whole runs, through the evaluator to the records on the disk. 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+
+from rich.console import Console
 
 from minicheck_eval.contract import Document
 from minicheck_eval.evaluators.decision import DecisionConfig
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.prompts import FACT_CHECKING
 from minicheck_eval.harness.case import Case
-from minicheck_eval.harness.cost import Meter
+from minicheck_eval.harness.cases import load
 from minicheck_eval.harness.files import encode
-from minicheck_eval.harness.observed import Observed
-from minicheck_eval.harness.records import stream_records
+from minicheck_eval.harness.run import run_cases
+from minicheck_eval.identity import JudgeIdentity
+from minicheck_eval.reports.terminal import print_report
+from minicheck_eval.reports.view import open_view
+from minicheck_eval.reports.writing import file_names, write_reports
 from minicheck_eval.scoring import Prompt, Score
 from minicheck_eval.tape.backend import TapeBackend
 from minicheck_eval.tape.header import TapeHeader
@@ -38,6 +43,23 @@ from minicheck_eval.tape.tape import Tape
 SHARED = 20
 BATCH = 32
 SENTENCES = 12
+IDENTITY = JudgeIdentity(
+    judge="none",
+    model="none",
+    revision="",
+    backend="none",
+    dtype="none",
+    prompt_digest=FACT_CHECKING.digest,
+    labels_digest="",
+    window_tokens=4096,
+    chunk_tokens=1000,
+    threshold=0.5,
+    least_mass=0.5,
+    chunk_aggregation="max",
+    claim_aggregation="min",
+    splitter="",
+    package="",
+)
 
 
 class Counting:
@@ -72,12 +94,6 @@ def case(number: int) -> Case:
     )
 
 
-def batches(count: int) -> Iterator[list[Case]]:
-    """Write all cases, a batch at a time."""
-    for start in range(0, count, BATCH):
-        yield [case(number) for number in range(start, min(count, start + BATCH))]
-
-
 def checker(tape: Any) -> FactCheckingEvaluator:
     """Return the evaluator over a backend."""
     return FactCheckingEvaluator(
@@ -107,20 +123,35 @@ def seam(folder: Path, count: int) -> dict[str, Any]:
     return told("seam", found, count, started)
 
 
-def run(folder: Path, count: int, out: Path) -> dict[str, Any]:
-    """Replay cases through the evaluator, and write their records."""
+def run(folder: Path, count: int) -> dict[str, Any]:
+    """Replay a file of cases into a run: its records, its rates and its decision."""
+    cases = folder.with_suffix(".jsonl")
+    if not cases.exists():
+        cases.write_bytes(b"".join(encode(case(number).to_json()) + b"\n" for number in range(count)))
     started = time.process_time()
-    evaluators = {"fact-checking": checker(TapeBackend(Tape.open(folder), Mode.REPLAY_ONLY))}
-    observed = ([Observed(one) for one in batch] for batch in batches(count))
-    passed = 0
-    with (
-        out.open("wb") as stream,
-        closing(stream_records(observed, evaluators=evaluators, meter=Meter(evaluators))) as records,
-    ):
-        for batch in records:
-            passed += sum(one["verdicts"]["fact-checking"]["pass"] for one in batch)
-            stream.writelines(encode(one) + b"\n" for one in batch)
-    return told("run", passed, count, started)
+    loaded = load(cases)
+    found = run_cases(
+        loaded.cases,
+        evaluators={"fact-checking": checker(TapeBackend(Tape.open(folder), Mode.REPLAY_ONLY))},
+        identities={"fact-checking": IDENTITY},
+        out=folder.with_suffix(".run"),
+        arguments={},
+        meta={},
+        cases_path=cases,
+        cases_digest=loaded.digest,
+        restart=True,
+    )
+    print_report(found, Console(file=io.StringIO()))
+    return told("run", found.summary.evaluators[0].overall.passed, count, started)
+
+
+def reports(folder: Path, count: int) -> dict[str, Any]:
+    """Write the reports of that run that are files."""
+    started = time.process_time()
+    out = folder.with_suffix(".run")
+    view = open_view(out)
+    write_reports(view, file_names("html,json,markdown,junit", out))
+    return told("reports", view.head.evaluators[0].overall.passed, count, started)
 
 
 def told(stage: str, found: int, count: int, started: float) -> dict[str, Any]:
@@ -144,20 +175,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=100_000, metavar="N", help="answers on the tape, and cases")
     parser.add_argument("--folder", type=Path, help="keep the tape here, or take the one that lies here")
-    parser.add_argument("--stage", choices=["record", "seam", "run"], help=argparse.SUPPRESS)
+    parser.add_argument("--stage", choices=STAGES, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.stage == "record":
-        record(options.folder, options.records)
-    elif options.stage == "seam":
-        sys.stdout.write(json.dumps(seam(options.folder, options.records)))
-    elif options.stage == "run":
-        sys.stdout.write(json.dumps(run(options.folder, options.records, options.folder.with_suffix(".results"))))
-    else:
-        with TemporaryDirectory() as temporary:
-            folder = options.folder or Path(temporary) / "tape"
-            stages = [measured(stage, folder, options.records) for stage in ("record", "seam", "run")]
-            size = sum(path.stat().st_size for path in folder.glob("*.jsonl"))
-            sys.stdout.write(json.dumps({"tape_bytes": size, "stages": [stage for stage in stages if stage]}) + "\n")
+    if options.stage is not None:
+        sys.stdout.write(json.dumps(STAGES[options.stage](options.folder, options.records)))
+        return
+    with TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary) / "tape"
+        stages = [measured(stage, folder, options.records) for stage in STAGES]
+        size = sum(path.stat().st_size for path in folder.glob("*.jsonl"))
+        sys.stdout.write(json.dumps({"tape_bytes": size, "stages": [stage for stage in stages if stage]}) + "\n")
+
+
+STAGES = {"record": record, "seam": seam, "run": run, "reports": reports}
 
 
 def measured(stage: str, folder: Path, records: int) -> Any:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from minicheck_eval.errors import ManifestError
@@ -42,7 +43,7 @@ class Segment(NamedTuple):
     trusted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Prompt:
     """One question to a judge: what it may share with others (`prefix`) and what is its own (`suffix`)."""
 
@@ -57,7 +58,7 @@ class Prompt:
         """Return the whole prompt, or the whole user message, as one string."""
         return "".join(segment.text for segment in self.prefix + self.suffix)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Return the SHA-256 of the prompt, in hexadecimal."""
         system = [] if self.system is None else [self.system]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,7 +91,7 @@ def print_beside(run: Run, baseline: Path | None, console: Any) -> None:
     print_comparison(run.decision.comparison or compare(run.directory, baseline), console)
 
 
-def print_due(cases: tuple[Case, ...], stale_after: str | None) -> None:
+def print_due(cases: Sequence[Case], stale_after: str | None) -> None:
     """List the cases that are due for review."""
     if stale_after is None:
         return

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from minicheck_eval.errors import BadInput, CasesError
 from minicheck_eval.harness.case import Case, case_from_row
+from minicheck_eval.harness.case_file import CaseFile
 from minicheck_eval.harness.csv_rows import read_csv
 from minicheck_eval.harness.json_rows import read_json, read_jsonl
 from minicheck_eval.harness.source import Problem, Row
@@ -28,7 +29,8 @@ READERS: Mapping[str, Callable[[Path], Iterator[Row | Problem]]] = {
 class Loaded:
     """The cases of a file."""
 
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
+    """On the disk: each is read when it is asked for."""
     problems: tuple[Problem, ...]
     """What was left out."""
     digest: str
@@ -67,18 +69,22 @@ def read_cases(path: Path) -> Iterator[Case | Problem]:
 
 def load(path: Path, *, skip_bad: bool = False) -> Loaded:
     """Read all cases of a file; a problem raises `CasesError`, unless `skip_bad` goes on without the bad rows."""
-    found = list(read_cases(path))
-    cases = tuple(item for item in found if isinstance(item, Case))
-    problems = tuple(item for item in found if isinstance(item, Problem))
+    cases = CaseFile()
+    problems = []
+    for item in read_cases(path):
+        if isinstance(item, Case):
+            cases.append(item)
+        else:
+            problems.append(item)
     if problems and not skip_bad:
         hint = f"mend these rows, or go on with the {len(cases)} good ones: --skip-bad" if cases else None
         raise CasesError(_list_of(problems), hint=hint)
     if not cases:
         raise CasesError(f"no case can be used\n{_list_of(problems)}")
-    return Loaded(cases=cases, problems=problems, digest=file_digest(path))
+    return Loaded(cases=cases, problems=tuple(problems), digest=file_digest(path))
 
 
-def _list_of(problems: tuple[Problem, ...]) -> str:
+def _list_of(problems: Sequence[Problem]) -> str:
     lines = [str(problem) for problem in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:
         lines.append(f"and {len(problems) - MOST_PROBLEMS} more")

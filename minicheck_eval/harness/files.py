@@ -7,12 +7,17 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from minicheck_eval.errors import CouldNotJudge
 
-__all__ = ["encode", "file_name", "replace", "writing"]
+__all__ = ["compact", "encode", "file_name", "replace", "writing"]
+
+NOT_NUMBERS = (b"NaN", b"Infinity")
 
 
 def encode(value: Any, *, indent: int | None = None) -> bytes:
@@ -20,6 +25,19 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     # Only lone surrogates have no UTF-8, and the backslash escape of one is its JSON escape.
     return text.encode("utf-8", "backslashreplace")
+
+
+def compact(value: Any) -> bytes:
+    """Write a value, which may hold dataclasses, as `encode` does, on one line and several times as fast."""
+    try:
+        line = to_json(value)
+    except PydanticSerializationError:
+        # A lone surrogate: only the slow way has a spelling for it.
+        line = b"NaN"
+    if not any(name in line for name in NOT_NUMBERS):
+        return line
+    # Be it a number or a text that says so: the slow way knows.
+    return encode(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
 
 
 def replace(path: Path, content: Iterable[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -13,13 +14,14 @@ from filelock import FileLock, Timeout
 
 from minicheck_eval.contract import Outcome
 from minicheck_eval.errors import BadInput, RunMismatch
-from minicheck_eval.harness.files import encode, replace, writing
+from minicheck_eval.harness.files import compact, encode, replace, writing
 
 __all__ = ["HEADER", "OTHER_OUT", "RESULTS", "Journal", "has_error", "read_header", "read_records"]
 
 HEADER = "run.json"
 RESULTS = "results.jsonl"
 LOCK = ".lock"
+NOWHERE = -1
 OTHER_OUT = "choose another --out, or begin anew in this one: --restart"
 OUTCOMES = frozenset(outcome.value for outcome in Outcome)
 
@@ -73,7 +75,7 @@ class Journal:
 
     def append(self, records: Sequence[Mapping[str, Any]]) -> None:
         """Write records and return when they are on the disk."""
-        lines = memoryview(b"".join(encode(record) + b"\n" for record in records))
+        lines = memoryview(b"".join(compact(record) + b"\n" for record in records))
         with writing(self.directory / RESULTS):
             while lines:
                 lines = lines[os.write(self._results, lines) :]
@@ -83,16 +85,20 @@ class Journal:
     def arrange(self, ids: Sequence[str]) -> None:
         """Put the records into the order of `ids`, which names each of them."""
         path = self.directory / RESULTS
-        places: dict[str, tuple[int, int]] = {}
-        start = 0
+        places = {name: place for place, name in enumerate(ids)}
+        starts = array("Q", [0])
+        lines = array("q", [NOWHERE]) * len(ids)
         with path.open("rb") as stream:
-            for line in stream:
-                places[json.loads(line)["id"]] = (start, start + len(line))
-                start += len(line)
-        if list(places) == list(ids):
+            for number, line in enumerate(stream):
+                if (place := places.get(json.loads(line)["id"])) is not None:
+                    lines[place] = number
+                starts.append(starts[-1] + len(line))
+        if NOWHERE in lines:
+            raise RunMismatch(f"{path} has no record of the case {ids[lines.index(NOWHERE)]!a}", hint=OTHER_OUT)
+        if len(starts) - 1 == len(ids) and all(place == number for place, number in enumerate(lines)):
             return
         with path.open("rb") as stream:
-            self._replace_results(_pieces(stream, (places[name] for name in ids)))
+            self._replace_results(_pieces(stream, ((starts[number], starts[number + 1]) for number in lines)))
 
     def forget_errors(self) -> None:
         """Drop the records of cases that got no answer, so that they are asked again; `repairs` says so."""
@@ -100,7 +106,7 @@ class Journal:
         gone = len(self.ids) - len(kept)
         if not gone:
             return
-        self._replace_results(encode(record) + b"\n" for record in self.records() if record["id"] in kept)
+        self._replace_results(compact(record) + b"\n" for record in self.records() if record["id"] in kept)
         self.ids = kept
         self.repairs += (f"{gone} cases got no answer and are asked again",)
 

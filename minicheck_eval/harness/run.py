@@ -28,6 +28,9 @@ from minicheck_eval.identity import JudgeIdentity, digest
 
 __all__ = ["Run", "finished_run", "run_cases"]
 
+DIGITS = 32
+"""Of the digest of the evidence: enough to bring together what is the same."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -68,7 +71,8 @@ def run_cases(
     retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
-    cases = _distinct(cases)
+    cases = cases if isinstance(cases, Sequence) else tuple(cases)
+    ids, order = _arranged(cases)
     lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
     source = {"path": str(cases_path), "sha256": cases_digest, "count": len(cases), "left_out": lines}
     app = None if application is None else application.app.to_json()
@@ -76,31 +80,47 @@ def run_cases(
         header = begin(journal, _who(identities), source, meta, app=app)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
-        if any(case.id not in journal.ids for case in cases):
+        if any(name not in journal.ids for name in ids):
             header |= {"status": "started", "finished_at": None, "summary": None, "decision": None}
             journal.write_header(header)
-        # In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
-        ordered = sorted(cases, key=_evidence)
-        batches = [ordered[start : start + batch_cases] for start in range(0, len(cases), batch_cases)]
+        # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
+        batches = (order[start : start + batch_cases] for start in range(0, len(order), batch_cases))
+        missing = ([cases[place] for place in batch if ids[place] not in journal.ids] for batch in batches)
         meter = Meter(evaluators)
         observe = _as_they_are if application is None else application.observe
         try:
-            _judge(batches, journal, evaluators, observe, progress=progress or _silent, meter=meter)
+            _judge(
+                filter(None, missing),
+                len(ids),
+                journal,
+                evaluators,
+                observe=observe,
+                progress=progress or _silent,
+                meter=meter,
+            )
         except BaseException:
             # What was spent is worth a note, and not worth hiding why the run ended.
             with suppress(MinicheckError, OSError):
                 journal.write_header(header | {"usage": meter.added_to(header["usage"])})
             raise
         header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
-        journal.arrange([case.id for case in cases])
+        journal.arrange(ids)
         return _finish(journal, header, rule or GateRule())
 
 
-def _distinct(cases: Iterable[Case]) -> tuple[Case, ...]:
-    found = tuple(cases)
-    if len({case.id for case in found}) < len(found):
+def _arranged(cases: Iterable[Case]) -> tuple[list[str], list[int]]:
+    """Return the ids of the cases, and their places in the order in which they are judged.
+
+    In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
+    """
+    ids = []
+    keys = []
+    for case in cases:
+        ids.append(case.id)
+        keys.append(digest([document.text for document in case.documents])[:DIGITS] + case.id)
+    if len(set(ids)) < len(ids):
         raise BadInput("two cases have the same id", hint="give every case an id of its own")
-    return found
+    return ids, sorted(range(len(ids)), key=keys.__getitem__)
 
 
 def finished_run(
@@ -148,26 +168,20 @@ def _who(identities: Mapping[str, JudgeIdentity]) -> Mapping[str, JudgeIdentity]
     return identities or {RETRIEVAL: NO_JUDGE}
 
 
-def _evidence(case: Case) -> tuple[str, str, str]:
-    return digest([document.text for document in case.documents]), case.digest, case.id
-
-
 def _judge(
-    batches: Sequence[Sequence[Case]],
+    missing: Iterable[Sequence[Case]],
+    total: int,
     journal: Journal,
     evaluators: Mapping[str, Evaluator],
-    observe: Callable[[Sequence[Case]], Sequence[Observed]],
     *,
+    observe: Callable[[Sequence[Case]], Sequence[Observed]],
     progress: Progress,
     meter: Meter,
 ) -> None:
-    total = sum(len(batch) for batch in batches)
-    done = sum(case.id in journal.ids for batch in batches for case in batch)
+    done = len(journal.ids)
     claims = 0
     progress(Step(done, total))
-    # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
-    missing = [[case for case in batch if case.id not in journal.ids] for batch in batches]
-    observed = map(observe, filter(None, missing))
+    observed = map(observe, missing)
     with closing(stream_records(observed, evaluators=evaluators, meter=meter)) as stream:
         for records in stream:
             journal.append(records)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
 from minicheck_eval.errors import BackendError, MinicheckError
-from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.files import compact
 from minicheck_eval.harness.observed import Observed, unasked
 
 __all__ = ["Judged", "Verdict", "stream_verdicts"]
@@ -111,7 +111,7 @@ def _ask_alone(one: Observed, evaluator: Evaluator) -> dict[str, Any]:
 
 def _writable(response: EvaluationResponse) -> dict[str, Any]:
     verdict = response.to_json()
-    encode(verdict)
+    compact(verdict)
     return verdict
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from minicheck_eval.contract import Outcome
-from minicheck_eval.reports.case_view import BAD, CaseResult, ClaimResult, VerdictResult
+from minicheck_eval.reports.case_view import BAD, CaseResult, ClaimResult, VerdictResult, case_result
 
 __all__ = ["Failure", "Failures", "Group", "failures"]
 
@@ -70,9 +71,11 @@ class Failures:
         return sorted(self._groups.values(), key=lambda group: (group.evaluator, BAD.index(group.outcome)))
 
 
-def failures(cases: Iterable[CaseResult], *, most: int) -> list[Group]:
-    """Group the cases that did not pass."""
+def failures(records: Iterable[Mapping[str, Any]], *, most: int) -> list[Group]:
+    """Group the cases of a run that did not pass."""
     found = Failures(most=most)
-    for case in cases:
-        found.add(case)
+    for record in records:
+        # Most cases are good, and need not be looked at any further.
+        if any(verdict["outcome"] in BAD for verdict in record["verdicts"].values()):
+            found.add(case_result(record))
     return found.groups

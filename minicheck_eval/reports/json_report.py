@@ -8,9 +8,8 @@ from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter
 
-from minicheck_eval.harness.files import encode
+from minicheck_eval.harness.files import compact, encode
 from minicheck_eval.reports.case_view import CaseResult
-from minicheck_eval.reports.compact import compact
 from minicheck_eval.reports.view import Head, View
 from minicheck_eval.reports.writer import Writer
 

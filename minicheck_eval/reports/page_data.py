@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tempfile import TemporaryFile
 from typing import IO, Any
 
+from minicheck_eval.harness.files import compact
 from minicheck_eval.identity import digest
 from minicheck_eval.reports.case_view import CaseResult, ClaimResult, VerdictResult
-from minicheck_eval.reports.compact import compact
 
 __all__ = ["PageData"]
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from minicheck_eval.harness.gates import Status, percent
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import EvaluatorSummary, Tally
-from minicheck_eval.reports.case_view import CaseResult, ClaimResult, case_result
+from minicheck_eval.reports.case_view import CaseResult, ClaimResult
 from minicheck_eval.reports.failures import Failure, Group, failures
 from minicheck_eval.reports.page import Page
 from minicheck_eval.reports.plain import plain
@@ -41,7 +41,7 @@ def print_report(run: Run, console: Console, *, most_cases: int = MOST_CASES) ->
     for evaluator in run.summary.evaluators:
         report.table(evaluator)
     report.cost(run)
-    for group in failures(map(case_result, run.records()), most=most_cases):
+    for group in failures(run.records(), most=most_cases):
         report.group(group)
 
 

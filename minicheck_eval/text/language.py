@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import chain
 
 __all__ = ["language_of"]
 
@@ -62,9 +63,8 @@ def _script_of(sample: str) -> str:
 
 
 def _latin_language_of(sample: str, default: str) -> str:
-    hits: Counter[str] = Counter()
-    for word in _WORD.findall(sample.casefold()):
-        hits.update(_LANGUAGES_OF.get(word, ()))
+    common = [languages for word in _WORD.findall(sample.casefold()) if (languages := _LANGUAGES_OF.get(word))]
+    hits = Counter(chain.from_iterable(common))
     most = max(hits.values(), default=0)
     best = [language for language in _COMMON_WORDS if hits[language] == most]
     return default if default in best or not most else best[0]

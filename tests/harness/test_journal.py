@@ -1,12 +1,12 @@
 """The folder of a run after crashes, and against a second process."""
 
-import json
 import subprocess
 import sys
 
 import pytest
 
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
+from minicheck_eval.harness.files import compact
 from minicheck_eval.harness.journal import HEADER, RESULTS, Journal, read_records
 
 
@@ -15,7 +15,7 @@ def record(name: str) -> dict:
 
 
 def line(name: str) -> bytes:
-    return json.dumps(record(name)).encode() + b"\n"
+    return compact(record(name)) + b"\n"
 
 
 def test_records_are_lines_on_the_disk_when_append_returns(tmp_path):
