@@ -11,6 +11,11 @@ import minicheck_eval
 
 CHECKOUT = Path(__file__).parents[1]
 FILES = sorted((CHECKOUT / "minicheck_eval").rglob("*.py"))
+DEMO = CHECKOUT / "tests" / "ci_demo"
+REPLAY = [
+    *("run", str(DEMO / "cases.jsonl"), "--tape", str(DEMO / "tapes"), "--mode", "replay-only", "--min-rate", "0.8"),
+    *("--report", "html,json,markdown,junit"),
+]
 HEAVY = ("torch", "transformers", "scipy", "numpy", "gguf")
 
 
@@ -34,16 +39,17 @@ def test_public_surface_is_pinned():
         "from minicheck_eval.cli import main; main(['compare', '--help'])",
         "from minicheck_eval.cli import main; main(['plan-size', '--help'])",
         "import minicheck_eval.testing",
+        f"from minicheck_eval.cli import main; main({REPLAY})",
         "import minicheck_eval.reports, minicheck_eval.harness.cases, minicheck_eval.evaluators.decision",
     ],
 )
-def test_start_up_loads_nothing_heavy(code):
-    """Help, import and reports start without torch and its kin."""
+def test_start_up_loads_nothing_heavy(code, tmp_path):
+    """Help, import, replay and reports start without torch and its kin."""
     program = (
         "import sys, atexit\n"
         f"atexit.register(lambda: print('LOADED', [m for m in {HEAVY} if m in sys.modules], file=sys.stderr))\n{code}"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert 0 == done.returncode, done.stderr
     assert "LOADED []" == done.stderr.strip().splitlines()[-1]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import sqrt
 from statistics import NormalDist
 
-from minicheck_eval.harness.statistics import LEVEL
+from minicheck_eval.harness.statistics import LEVEL, Z, wilson
 
 __all__ = [
     "MOST_CASES",
@@ -23,21 +23,20 @@ POWER = 0.8
 MOST_CASES = 10_000_000
 """Beyond this no plan is made."""
 
-Z = NormalDist().inv_cdf(1 - LEVEL / 2)
-
 
 def cases_for_width(share: float, width: float) -> int | None:
     """Return the least number of cases whose Wilson interval at this pass rate is no wider; None beyond all means."""
-    return _least(lambda n: 2 * _half_width(share, n) <= width)
+
+    def narrow_enough(n: int) -> bool:
+        low, high = wilson(share, n)
+        return high - low <= width
+
+    return _least(narrow_enough)
 
 
 def cases_for_lower_bound(share: float, least: float) -> int | None:
     """Return the least number of cases whose Wilson interval at this pass rate begins no lower than `least`."""
-
-    def high_enough(n: int) -> bool:
-        return (share + Z**2 / (2 * n)) / (1 + Z**2 / n) - _half_width(share, n) >= least
-
-    return _least(high_enough)
+    return _least(lambda n: wilson(share, n)[0] >= least)
 
 
 def cases_for_drop(before: float, after: float, *, power: float = POWER) -> int | None:
@@ -72,10 +71,6 @@ def power_of_mcnemar(n: int, lost: float, gained: float) -> float:
     rare = binom.ppf(LEVEL / 2, count, 0.5)
     rare = np.where(binom.cdf(rare, count, 0.5) <= LEVEL / 2, rare, rare - 1)
     return float(np.sum(binom.pmf(count, n, flips) * binom.cdf(rare, count, 1 - share)))
-
-
-def _half_width(share: float, n: int) -> float:
-    return Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2) / (1 + Z**2 / n)
 
 
 def _least(enough: Callable[[int], bool]) -> int | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 __all__ = [
     "LEVEL",
     "Difference",
     "Rate",
+    "Z",
     "mcnemar",
     "paired_difference",
     "percent",
@@ -17,10 +19,12 @@ __all__ = [
     "rate",
     "rate_in_words",
     "unpaired_difference",
+    "wilson",
 ]
 
 LEVEL = 0.05
 """A finding that chance alone gives more rarely than this can be seen; intervals are of 95 %."""
+Z = NormalDist().inv_cdf(1 - LEVEL / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +63,19 @@ def rate(k: int, n: int) -> Rate | None:
     """Return the rate of k in n, or None over nothing."""
     if n == 0:
         return None
-    from scipy.stats import binomtest
+    low, high = wilson(k / n, n)
+    # Rounding must not leave a trace of what did not happen.
+    return Rate(k=k, n=n, low=low if k else 0.0, high=high if k < n else 1.0)
 
-    interval = binomtest(k, n).proportion_ci(method="wilson")
-    return Rate(k=k, n=n, low=float(interval.low), high=float(interval.high))
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """Return the interval of 95 % of Wilson, JASA 22 (1927) 209, around a share of n.
+
+    Written out, since every run needs it, and none should wait a second until SciPy is loaded.
+    """
+    middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
+    half = Z * sqrt(share * (1 - share) / n + (Z / (2 * n)) ** 2) / (1 + Z**2 / n)
+    return middle - half, middle + half
 
 
 def unpaired_difference(first: Rate, second: Rate) -> Difference:

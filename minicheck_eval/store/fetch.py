@@ -18,7 +18,6 @@ from minicheck_eval.errors import IntegrityError, ModelUnavailable
 from minicheck_eval.identity import digest, file_digest
 from minicheck_eval.manifest import Base, Located
 from minicheck_eval.manifest.schema import File
-from minicheck_eval.store.gguf_weights import merge
 from minicheck_eval.store.paths import store_folder
 
 __all__ = ["ensure_weights", "weights_folder"]
@@ -96,6 +95,8 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _make(judge: Located, source: Path | None, making: Path) -> None:
+    from minicheck_eval.store.gguf_weights import merge  # NumPy, which a replay does without
+
     manifest = judge.manifest
     ready = making / "ready"
     ready.mkdir()
