@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from minicheck_eval.contract import Evaluator
-from minicheck_eval.errors import BadInput, MinicheckError
+from minicheck_eval.errors import MinicheckError
 from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.application import Application
 from minicheck_eval.harness.case import Case
@@ -21,15 +21,13 @@ from minicheck_eval.harness.journal import Journal, has_error, read_header, read
 from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.progress import Progress, Step, claims_of
 from minicheck_eval.harness.provenance import now, package_versions
+from minicheck_eval.harness.queue import Queue
 from minicheck_eval.harness.records import stream_records
 from minicheck_eval.harness.source import Problem
 from minicheck_eval.harness.summary import Summary, summarise
-from minicheck_eval.identity import JudgeIdentity, digest
+from minicheck_eval.identity import JudgeIdentity
 
 __all__ = ["Run", "finished_run", "run_cases"]
-
-DIGITS = 32
-"""Of the digest of the evidence: enough to bring together what is the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,56 +69,29 @@ def run_cases(
     retrieval is checked, which needs no judge.  With `application` it gives answers and evidence.
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
-    cases = cases if isinstance(cases, Sequence) else tuple(cases)
-    ids, order = _arranged(cases)
+    queue = Queue(cases, batch_cases)
     lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
-    source = {"path": str(cases_path), "sha256": cases_digest, "count": len(cases), "left_out": lines}
+    source = {"path": str(cases_path), "sha256": cases_digest, "count": len(queue.ids), "left_out": lines}
     app = None if application is None else application.app.to_json()
     with Journal(out, anew=restart) as journal:
         header = begin(journal, _who(identities), source, meta, app=app)
         journal.forget_errors()
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
-        if any(name not in journal.ids for name in ids):
+        if any(name not in journal.ids for name in queue.ids):
             header |= {"status": "started", "finished_at": None, "summary": None, "decision": None}
             journal.write_header(header)
-        # Batches begin at fixed places, so that a resumed run mostly asks about the same neighbours together.
-        batches = (order[start : start + batch_cases] for start in range(0, len(order), batch_cases))
-        missing = ([cases[place] for place in batch if ids[place] not in journal.ids] for batch in batches)
         meter = Meter(evaluators)
         observe = _as_they_are if application is None else application.observe
         try:
-            _judge(
-                filter(None, missing),
-                len(ids),
-                journal,
-                evaluators,
-                observe=observe,
-                progress=progress or _silent,
-                meter=meter,
-            )
+            _judge(queue, journal, evaluators, observe=observe, progress=progress or _silent, meter=meter)
         except BaseException:
             # What was spent is worth a note, and not worth hiding why the run ended.
             with suppress(MinicheckError, OSError):
                 journal.write_header(header | {"usage": meter.added_to(header["usage"])})
             raise
         header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
-        journal.arrange(ids)
+        journal.arrange(queue.ids)
         return _finish(journal, header, rule or GateRule())
-
-
-def _arranged(cases: Iterable[Case]) -> tuple[list[str], list[int]]:
-    """Return the ids of the cases, and their places in the order in which they are judged.
-
-    In the order of their evidence, cases that share it meet, and what shares a batch does not depend on the file.
-    """
-    ids = []
-    keys = []
-    for case in cases:
-        ids.append(case.id)
-        keys.append(digest([document.text for document in case.documents])[:DIGITS] + case.id)
-    if len(set(ids)) < len(ids):
-        raise BadInput("two cases have the same id", hint="give every case an id of its own")
-    return ids, sorted(range(len(ids)), key=keys.__getitem__)
 
 
 def finished_run(
@@ -169,8 +140,7 @@ def _who(identities: Mapping[str, JudgeIdentity]) -> Mapping[str, JudgeIdentity]
 
 
 def _judge(
-    missing: Iterable[Sequence[Case]],
-    total: int,
+    queue: Queue,
     journal: Journal,
     evaluators: Mapping[str, Evaluator],
     *,
@@ -178,10 +148,10 @@ def _judge(
     progress: Progress,
     meter: Meter,
 ) -> None:
-    done = len(journal.ids)
+    done, total = len(journal.ids), len(queue.ids)
     claims = 0
     progress(Step(done, total))
-    observed = map(observe, missing)
+    observed = map(observe, queue.without(journal.ids))
     with closing(stream_records(observed, evaluators=evaluators, meter=meter)) as stream:
         for records in stream:
             journal.append(records)
