@@ -6,14 +6,15 @@ to open the tape for writing merges what it left.
 
 from __future__ import annotations
 
-import mmap
 import os
+import weakref
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import itemgetter
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
 
 from filelock import FileLock
@@ -48,16 +49,16 @@ def shard_path(folder: Path, digit: str) -> Path:
 
 
 class Shard:
-    """One file, mapped into memory; its index has 16 bytes for each line."""
+    """One file, open for reading; in memory is only its index, of 16 bytes for each line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._keys = array("Q")
         self._starts = array("Q")
-        self._bytes: mmap.mmap | bytes = b""
-        if path.exists() and path.stat().st_size:
-            with path.open("rb") as stream:
-                self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        self._lock = Lock()  # a line is sought and then read
+        if path.exists():
+            self._file = path.open("rb")
+            weakref.finalize(self, self._file.close)
             self._index()
 
     def __len__(self) -> int:
@@ -82,21 +83,20 @@ class Shard:
         return map(self._line, self._starts)
 
     def _line(self, start: int) -> bytes:
-        return self._bytes[start : self._bytes.find(b"\n", start) + 1]
+        with self._lock:
+            self._file.seek(start)
+            return self._file.readline()
 
     def _index(self) -> None:
         start = 0
         ordered = True
-        with self.path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                check_line(line, f"{self.path}:{number}")
-                key = int(key_of(line)[:INDEX_DIGITS], 16)
-                ordered = ordered and (not self._keys or self._keys[-1] <= key)
-                self._keys.append(key)
-                self._starts.append(start)
-                start += len(line)
-        if start != len(self._bytes):
-            raise IntegrityError(f"{self.path} changed while it was read", hint="try again")
+        for number, line in enumerate(self._file, 1):
+            check_line(line, f"{self.path}:{number}")
+            key = int(key_of(line)[:INDEX_DIGITS], 16)
+            ordered = ordered and (not self._keys or self._keys[-1] <= key)
+            self._keys.append(key)
+            self._starts.append(start)
+            start += len(line)
         if not ordered:
             # A merge of two branches may have put lines side by side that are not neighbours.
             pairs = sorted(zip(self._keys, self._starts, strict=True))
