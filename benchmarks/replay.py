@@ -126,8 +126,8 @@ def seam(folder: Path, count: int) -> dict[str, Any]:
 def run(folder: Path, count: int) -> dict[str, Any]:
     """Replay a file of cases into a run: its records, its rates and its decision."""
     cases = folder.with_suffix(".jsonl")
-    if not cases.exists():
-        cases.write_bytes(b"".join(encode(case(number).to_json()) + b"\n" for number in range(count)))
+    with cases.open("wb") as stream:
+        stream.writelines(encode(case(number).to_json()) + b"\n" for number in range(count))
     started = time.process_time()
     loaded = load(cases)
     found = run_cases(
