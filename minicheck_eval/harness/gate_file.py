@@ -10,7 +10,7 @@ from pydantic import Field
 
 from minicheck_eval.border import Strict, read
 from minicheck_eval.errors import BadInput
-from minicheck_eval.harness.compare import baseline_header_of
+from minicheck_eval.harness.baseline import baseline_header
 from minicheck_eval.harness.gate_rules import EvaluatorGates, Gates
 from minicheck_eval.harness.gates import GateRule, Rule
 
@@ -64,7 +64,7 @@ def read_rule(
     if baseline is not None:
         if out is not None and baseline.resolve() == out.resolve():
             raise BadInput(f"the baseline {baseline} is the run itself", hint="choose another folder for the run")
-        baseline_header_of(baseline)
+        baseline_header(baseline)
     short = {"min_rate": min_rate, "max_unjudged": max_unjudged}
     given: dict[str, Any] = {name: value for name, value in short.items() if value is not None}
     if gates is None:
