@@ -33,7 +33,7 @@ from minicheck_eval.harness.run import run_cases
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.reports.terminal import print_report
 from minicheck_eval.reports.view import open_view
-from minicheck_eval.reports.writing import file_names, write_reports
+from minicheck_eval.reports.writing import FORMATS, file_names, write_reports
 from minicheck_eval.scoring import Prompt, Score
 from minicheck_eval.tape.backend import TapeBackend
 from minicheck_eval.tape.header import TapeHeader
@@ -150,7 +150,7 @@ def reports(folder: Path, count: int) -> dict[str, Any]:
     started = time.process_time()
     out = folder.with_suffix(".run")
     view = open_view(out)
-    write_reports(view, file_names("html,json,markdown,junit", out))
+    write_reports(view, file_names(FORMATS, out))
     return told("reports", view.head.evaluators[0].overall.passed, count, started)
 
 

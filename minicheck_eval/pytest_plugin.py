@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from minicheck_eval.errors import MinicheckError
+    from minicheck_eval.harness.gates import Rule
     from minicheck_eval.judge import Judge
     from minicheck_eval.tape.options import TapeOptions
 
@@ -23,6 +25,7 @@ Rows = dict[str, dict[str, Any]]
 RECORDED = pytest.StashKey[Rows]()
 """What a session recorded: test and number of the record → a row of a file of cases."""
 REPORT = pytest.StashKey[str]()
+RULE = pytest.StashKey["Rule"]()
 FROM_WORKER = "minicheck_eval_grounding"
 LEAST_WIDTH = 20
 
@@ -35,8 +38,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--tape", dest="grounding_tape", metavar="DIR", help="Folder of recorded answers of judges.")
     add("--mode", dest="grounding_mode", help="replay-only (where $CI is set), record (else), record-always or bypass.")
     add("--grounding-out", metavar="DIR", help="Folder that keeps the recorded cases and their run.")
-    add("--grounding-min-rate", type=float, default=1.0, metavar="RATE", help="Least pass rate of every slice.")
-    add("--grounding-max-unjudged", type=int, default=0, metavar="N", help="Most cases without a verdict.")
+    add("--grounding-report", metavar="FORMATS", help="Write html, json, markdown, junit into that folder.")
+    add("--grounding-min-rate", type=float, metavar="RATE", help="Least pass rate of every slice; else 1.")
+    add("--grounding-max-unjudged", type=int, metavar="N", help="Most cases without a verdict; else 0.")
+    add("--grounding-gates", metavar="FILE", help="Gates by evaluator and slice, in place of the two above.")
+    add("--grounding-baseline", metavar="RUN", help="Folder of a run to compare with.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find what cannot be used before any test runs."""
+    given = [config.getoption(f"grounding_{name}") for name in ("report", "gates", "baseline")]
+    if given == [None] * len(given) or hasattr(config, "workerinput"):
+        return
+    from minicheck_eval.errors import MinicheckError
+
+    try:
+        config.stash[RULE] = _rule(config)
+        _formats(config)
+    except MinicheckError as error:
+        raise pytest.UsageError(_words(error)) from error
 
 
 class Grounding:
@@ -119,7 +139,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     try:
         config.stash[REPORT], code = _judged(config, rows)
     except MinicheckError as error:
-        config.stash[REPORT] = f"error: {error}\n" + (f"hint: {error.hint}\n" if error.hint else "")
+        config.stash[REPORT] = f"error: {_words(error)}\n"
         code = error.exit_code
     if session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = code
@@ -145,9 +165,9 @@ def _judged(config: pytest.Config, rows: Rows) -> tuple[str, int]:
 
 def _run(config: pytest.Config, rows: Rows, out: Path) -> tuple[str, int]:
     from minicheck_eval.harness.cases import load
-    from minicheck_eval.harness.gates import GateRule
     from minicheck_eval.harness.run import run_cases
     from minicheck_eval.judge import open_judges
+    from minicheck_eval.reports.finished import write_run
 
     name = config.getoption("grounding_judge")
     path = out / "cases.jsonl"
@@ -165,12 +185,10 @@ def _run(config: pytest.Config, rows: Rows, out: Path) -> tuple[str, int]:
             meta={},
             cases_path=path,
             cases_digest=loaded.digest,
-            rule=GateRule(
-                min_rate=config.getoption("grounding_min_rate"),
-                max_unjudged=config.getoption("grounding_max_unjudged"),
-            ),
+            rule=config.stash.get(RULE, None) or _rule(config),
             restart=True,
         )
+    write_run(run, _formats(config))
     return _report(run), run.decision.exit_code
 
 
@@ -180,11 +198,36 @@ def _report(run: Any) -> str:
 
     from rich.console import Console
 
-    from minicheck_eval.reports.terminal import print_report
+    from minicheck_eval.reports.finished import print_run
 
     text = StringIO()
-    print_report(run, Console(file=text, width=max(LEAST_WIDTH, get_terminal_size().columns)))
+    print_run(run, Console(file=text, width=max(LEAST_WIDTH, get_terminal_size().columns)))
     return text.getvalue()
+
+
+def _rule(config: pytest.Config) -> Rule:
+    from minicheck_eval.harness.gate_file import read_rule
+
+    out, gates, baseline = (
+        None if (path := config.getoption(f"grounding_{name}")) is None else Path(path)
+        for name in ("out", "gates", "baseline")
+    )
+    min_rate, max_unjudged = (config.getoption(f"grounding_{name}") for name in ("min_rate", "max_unjudged"))
+    return read_rule(out, gates=gates, baseline=baseline, min_rate=min_rate, max_unjudged=max_unjudged)
+
+
+def _formats(config: pytest.Config) -> tuple[str, ...]:
+    from minicheck_eval.errors import BadInput
+    from minicheck_eval.reports.writing import read_formats
+
+    formats = read_formats(config.getoption("grounding_report"))
+    if formats and not config.getoption("grounding_out"):
+        raise BadInput("reports are asked for, and there is no folder for them", hint="name one: --grounding-out DIR")
+    return formats
+
+
+def _words(error: MinicheckError) -> str:
+    return f"{error}\nhint: {error.hint}" if error.hint else str(error)
 
 
 def _tape(config: pytest.Config) -> TapeOptions | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import minicheck_eval
+from minicheck_eval.cli import main
 from minicheck_eval.testing import FakeModel, FakeOllama
 
 INSTALLED = any(entry.value == "minicheck_eval.pytest_plugin" for entry in entry_points(group="pytest11"))
@@ -146,6 +147,83 @@ def test_a_failing_test_stays_a_failure_beside_a_gate_that_passes(session, ollam
     code, said = session(TESTS + "\ndef test_fails(): assert False\n", "--grounding-min-rate", "0.5", url=ollama.url)
     assert 1 == code, said
     assert "PASSED" in said
+
+
+@pytest.mark.parametrize(
+    ("gates", "expected"),
+    [
+        ("min_rate = 1", (1, "mixed: 1 of 2 passed")),
+        ("min_rate = 1\n[evaluators.fact-checking.slices.mixed]\nmin_rate = 0.5", (0, "PASSED")),
+        ('never_break = ["c"]', (1, "'c' must never break, and did (fail)")),
+        ('never_break = ["gone"]', (3, "'gone' must never break, and is not in the run")),
+    ],
+)
+def test_a_file_of_gates_decides(session, ollama, tmp_path, gates, expected):
+    """Gates of single slices, and cases that must never break, are the exit code where no test failed."""
+    (tmp_path / "gates.toml").write_text(gates)
+    code, said = session(TESTS, "--grounding-gates", "gates.toml", url=ollama.url)
+    assert expected[0] == code, said
+    assert "4 passed" in said
+    assert expected[1] in said
+
+
+def test_workers_are_decided_by_gates_and_beside_a_baseline(session, ollama, tmp_path, monkeypatch):
+    """A drop from the baseline decides what workers recorded; the reports show both, as the verb writes them."""
+    pytest.importorskip("xdist")
+    (tmp_path / "pyproject.toml").write_text("[tool.minicheck_eval.gates]\nmax_drop = 0\n")
+    formats = {"html": "report.html", "json": "report.json", "markdown": "report.md", "junit": "junit.xml"}
+    assert 0 == session(TESTS.replace("at ten", "at nine"), "--grounding-out", "before", url=ollama.url)[0]
+    options = ("--grounding-gates", "pyproject.toml", "--grounding-baseline", "before")
+    reports = ("--grounding-out", "after", "--grounding-report", ",".join(formats))
+    code, said = session(TESTS, "-n", "2", *options, *reports, url=ollama.url)
+    assert 1 == code, said
+    assert "after beside before" in said
+    assert "mixed: 1 of 2 passed" in said
+    monkeypatch.chdir(tmp_path)
+    for name, file in formats.items():
+        with pytest.raises(SystemExit, match="0"):
+            main(["report", "after", "--baseline", "before", f"--{name}", file])
+        assert (tmp_path / "after" / file).read_bytes() == (tmp_path / file).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--grounding-gates", "none.toml"], "there is no file none.toml"),
+        (["--grounding-gates", "none.toml", "-n", "2"], "there is no file none.toml"),
+        (["--grounding-gates", "g.toml", "--grounding-min-rate", "0.5"], "exclude each other"),
+        (["--grounding-baseline", "nowhere"], "nowhere holds no run"),
+        (["--grounding-report", "html"], "--grounding-out DIR"),
+        (["--grounding-report", "pdf", "--grounding-out", "out"], "'pdf' names no known report"),
+    ],
+)
+def test_what_cannot_be_used_is_told_before_any_test_runs(session, tmp_path, options, message):
+    """A wrong file of gates, baseline or report is a usage error, and no test has run for nothing."""
+    if "-n" in options:
+        pytest.importorskip("xdist")
+    code, said = session("def test_first(): open('ran', 'w').close()", *options)
+    assert pytest.ExitCode.USAGE_ERROR == code, said
+    assert message in said
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_baseline_is_not_overwritten_by_its_run(session, ollama, tmp_path):
+    """The folder of the baseline is refused for the run, which would begin by forgetting it."""
+    assert 1 == session(TESTS, "--grounding-out", "out", url=ollama.url)[0]
+    kept = outcomes(tmp_path / "out")
+    code, said = session(TESTS, "--grounding-out", "out", "--grounding-baseline", "out", url=ollama.url)
+    assert pytest.ExitCode.USAGE_ERROR == code, said
+    assert kept == outcomes(tmp_path / "out")
+
+
+def test_gates_decide_nothing_where_nothing_was_recorded(session, tmp_path):
+    """Flags that stand in a configuration do not touch a session without a recorded answer."""
+    (tmp_path / "gates.toml").write_text('never_break = ["a"]')
+    options = ("--grounding-gates", "gates.toml", "--grounding-out", "out", "--grounding-report", "junit")
+    code, said = session("def test_nothing(): pass", *options)
+    assert 0 == code, said
+    assert "grounding" not in said
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_judge_that_cannot_be_opened_ends_the_session(session):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from minicheck_eval.cli.gate_options import gate_options, gate_rule, print_beside, print_due
+from minicheck_eval.cli.gate_options import GATES, gate_options, print_due
 from minicheck_eval.cli.judge_options import ABOVE_0, judge_arguments, judge_options, not_nan
 from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 from minicheck_eval.evaluators.names import EVALUATORS, RETRIEVAL
@@ -17,6 +17,7 @@ from minicheck_eval.evaluators.names import EVALUATORS, RETRIEVAL
 if TYPE_CHECKING:
     from minicheck_eval.harness.application import App, Application
     from minicheck_eval.harness.cases import Loaded
+    from minicheck_eval.harness.gates import Rule
     from minicheck_eval.harness.run import Run
     from minicheck_eval.tape.options import TapeOptions
 
@@ -117,40 +118,40 @@ def run(cases: Path, out: Path | None, *, restart: bool, report: str | None, **o
     from rich.console import Console
 
     from minicheck_eval.harness.cases import load
-    from minicheck_eval.reports.terminal import print_report
-    from minicheck_eval.reports.view import open_view
-    from minicheck_eval.reports.writing import file_names, write_reports
+    from minicheck_eval.harness.gate_file import read_rule
+    from minicheck_eval.reports.finished import print_run, write_run
+    from minicheck_eval.reports.writing import read_formats
 
     out = out or _folder(cases, options["judge"], options["evaluators"])
     if out.exists() and not out.is_dir():
         raise BadInput(f"{out} is not a folder", hint="choose another --out")
-    paths = file_names(report, out) if report is not None else {}
+    rule = read_rule(out, **{name: options[name] for name in GATES})
+    formats = read_formats(report)
     loaded = load(cases, skip_bad=options["skip_bad"])
     _warn(f"left out: {problem}" for problem in loaded.problems)
-    result = _run(cases, loaded, out, restart=restart, **options)
+    result = _run(cases, loaded, out, rule=rule, restart=restart, **options)
     _warn(result.repairs)
     try:
         console = Console()
         console = console if console.width >= LEAST_WIDTH else Console(width=LEAST_WIDTH)
-        print_report(result, console)
-        print_beside(result, options["baseline"], console)
+        print_run(result, console)
         print_due(loaded.cases, options["stale_after"])
     except OSError as error:
         raise CouldNotJudge(
             f"the report cannot be printed: {error.strerror}", hint=f"the run is in {result.directory}"
         ) from error
-    if paths:
-        write_reports(open_view(out, options["baseline"]), paths)
+    write_run(result, formats)
     return result.decision.exit_code
 
 
-def _run(cases: Path, loaded: Loaded, out: Path, *, restart: bool, meta: dict[str, str], **options: Any) -> Run:
+def _run(
+    cases: Path, loaded: Loaded, out: Path, *, rule: Rule, restart: bool, meta: dict[str, str], **options: Any
+) -> Run:
     from minicheck_eval.harness.application import load_app
     from minicheck_eval.harness.run import finished_run, run_cases
     from minicheck_eval.judge import identity_without_weights, open_judges
     from minicheck_eval.reports.progress import progress_bar
 
-    rule = gate_rule(options, out)
     name, how = options["judge"], judge_arguments(options)
     options = {key: _recorded(value) for key, value in options.items()}
     shape = {key: options[key] for key in SHAPING}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from minicheck_eval.contract import Outcome
-from minicheck_eval.errors import BadInput
+from minicheck_eval.harness.baseline import baseline_header, run_header
 from minicheck_eval.harness.changes import Before, change_of, groups_of
 from minicheck_eval.harness.comparison import (
     Change,
@@ -20,10 +20,10 @@ from minicheck_eval.harness.comparison import (
     SliceComparison,
 )
 from minicheck_eval.harness.differences import Overlap, warnings_of
-from minicheck_eval.harness.journal import read_header, read_records
+from minicheck_eval.harness.journal import read_records
 from minicheck_eval.harness.statistics import rate
 
-__all__ = ["Change", "Comparison", "EvaluatorComparison", "SliceComparison", "baseline_header_of", "compare"]
+__all__ = ["Change", "Comparison", "EvaluatorComparison", "SliceComparison", "compare"]
 
 MOST_CHANGES = 200
 """Of each kind of change so many are kept with their evidence; of all of them the ids."""
@@ -96,7 +96,7 @@ class _Found:
 
 def compare(run: Path, baseline: Path) -> Comparison:
     """Compare the runs that two folders hold; cases are matched by id."""
-    header, baseline_header = _header(run), baseline_header_of(baseline)
+    header, beside = run_header(run), baseline_header(baseline)
     found: defaultdict[str, _Found] = defaultdict(_Found)
     then = {record["id"]: _remember(record, found) for record in read_records(baseline)}
     overlap = Overlap(baseline=len(then))
@@ -108,18 +108,10 @@ def compare(run: Path, baseline: Path) -> Comparison:
     evaluators = tuple(found[name].compared(name) for name in sorted(found))
     return Comparison(
         run=_side(run, header),
-        baseline=_side(baseline, baseline_header),
-        warnings=tuple(warnings_of(header, baseline_header, overlap, evaluators)),
+        baseline=_side(baseline, beside),
+        warnings=tuple(warnings_of(header, beside, overlap, evaluators)),
         evaluators=evaluators,
     )
-
-
-def baseline_header_of(folder: Path) -> dict[str, Any]:
-    """Read the run.json of a baseline, or raise `BadInput` where the folder holds no finished run."""
-    header = _header(folder)
-    if header.get("status") != "finished":
-        raise BadInput(f"the run in {folder} is not finished", hint="finish it first, or compare with another")
-    return header
 
 
 def _remember(record: Mapping[str, Any], found: defaultdict[str, _Found]) -> Before:
@@ -137,13 +129,6 @@ def _count(found: _Found, record: Mapping[str, Any], name: str, after: str, befo
     part.pairs[then, after] += 1
     if then in JUDGED and after != then:
         found.flip(record, name, before, (then, after if after in JUDGED else ""))
-
-
-def _header(folder: Path) -> dict[str, Any]:
-    header = read_header(folder)
-    if header is None:
-        raise BadInput(f"{folder} holds no run", hint="name the folder that a run was written to: it has a run.json")
-    return header
 
 
 def _side(folder: Path, header: Mapping[str, Any]) -> Side:

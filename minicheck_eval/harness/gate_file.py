@@ -1,4 +1,4 @@
-"""The rules of a file: gates.toml, or [tool.minicheck_eval.gates] of a pyproject.toml."""
+"""What is asked of a run: in short, or in a file, a gates.toml or [tool.minicheck_eval.gates] of a pyproject.toml."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from pydantic import Field
 
 from minicheck_eval.border import Strict, read
 from minicheck_eval.errors import BadInput
+from minicheck_eval.harness.baseline import baseline_header
 from minicheck_eval.harness.gate_rules import EvaluatorGates, Gates
+from minicheck_eval.harness.gates import GateRule, Rule
 
-__all__ = ["read_gates"]
+__all__ = ["read_gates", "read_rule"]
 
 TABLE = ("tool", "minicheck_eval", "gates")
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -49,6 +51,30 @@ class GatesTable(SliceTable):
     evaluators: dict[str, EvaluatorTable] = Field(default_factory=dict)
 
 
+def read_rule(
+    out: Path | None,
+    *,
+    gates: Path | None = None,
+    baseline: Path | None = None,
+    min_rate: float | None = None,
+    max_unjudged: int | None = None,
+    undecided_passes: bool = False,
+) -> Rule:
+    """Return what is asked of the run that `out` will hold, or raise `BadInput`: no judge need be asked for that."""
+    if baseline is not None:
+        if out is not None and baseline.resolve() == out.resolve():
+            raise BadInput(f"the baseline {baseline} is the run itself", hint="choose another folder for the run")
+        baseline_header(baseline)
+    short = {"min_rate": min_rate, "max_unjudged": max_unjudged}
+    given: dict[str, Any] = {name: value for name, value in short.items() if value is not None}
+    if gates is None:
+        return GateRule(**given, undecided_passes=undecided_passes, baseline=baseline)
+    if given:
+        name = next(iter(given)).replace("_", "-")
+        raise BadInput(f"the gates of {gates} and {name} exclude each other", hint="write the rule into the file")
+    return read_gates(gates, baseline=baseline, undecided_passes=undecided_passes)
+
+
 def read_gates(path: Path, *, baseline: Path | None = None, undecided_passes: bool = False) -> Gates:
     """Read the rules of a file, or raise `BadInput` that names what is wrong in it."""
     try:
@@ -77,7 +103,7 @@ def read_gates(path: Path, *, baseline: Path | None = None, undecided_passes: bo
     if not gates.asks:
         raise BadInput(f"{path} asks for nothing", hint="give a min_rate, a max_drop or cases that must never break")
     if gates.needs_baseline and baseline is None:
-        raise BadInput(f"{path} has a max_drop, and there is no run to compare with", hint="name one: --baseline RUN")
+        raise BadInput(f"{path} has a max_drop, and there is no run to compare with", hint="name one as the baseline")
     return gates
 
 

@@ -50,6 +50,11 @@ class Rule(Protocol):
         """Tell whether an undecided run ends with exit code 0."""
         ...
 
+    @property
+    def baseline(self) -> Path | None:
+        """Return the folder of the run to compare with."""
+        ...
+
     def decide(self, summary: Summary, directory: Path) -> Decision:
         """Decide the run that a folder holds."""
         ...
@@ -68,6 +73,8 @@ class GateRule:
     max_unjudged: int = 0
     """The most cases that may be invalid or in error, and the most in scope whose answer has nothing to check."""
     undecided_passes: bool = False
+    baseline: Path | None = None
+    """Shown beside the run; it decides nothing here."""
 
     def decide(self, summary: Summary, directory: Path) -> Decision:  # noqa: ARG002 - other rules look into the folder
         """Decide by the counts alone."""
@@ -75,7 +82,7 @@ class GateRule:
 
     def to_json(self) -> dict[str, Any]:
         """Return the rule as JSON-ready values."""
-        return asdict(self)
+        return {**asdict(self), "baseline": None if self.baseline is None else str(self.baseline)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

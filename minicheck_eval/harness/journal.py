@@ -145,7 +145,7 @@ def read_header(directory: Path) -> dict[str, Any] | None:
     path = directory / HEADER
     try:
         header = json.loads(path.read_bytes())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise RunMismatch(f"{path} cannot be read: {error}", hint=OTHER_OUT) from error

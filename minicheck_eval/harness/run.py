@@ -12,6 +12,7 @@ from minicheck_eval.contract import Evaluator
 from minicheck_eval.errors import MinicheckError
 from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.application import Application
+from minicheck_eval.harness.baseline import kept_of
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.deterministic import NO_JUDGE
@@ -184,7 +185,8 @@ def _silent(_: Step) -> None:
 def _finish(journal: Journal, header: Mapping[str, Any], rule: Rule) -> Run:
     summary = summarise(journal.records())
     decision = rule.decide(summary, journal.directory)
-    found = {"summary": summary.to_json(), "decision": decision.to_json()}
+    decided = {**decision.to_json(), "baseline": kept_of(rule.baseline)}
+    found = {"summary": summary.to_json(), "decision": decided}
     finished = {**header, "status": "finished", "finished_at": header["finished_at"] or now(), **found}
     if finished != journal.header():
         journal.write_header(finished)

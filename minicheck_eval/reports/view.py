@@ -164,7 +164,7 @@ class View:
 
 def open_view(directory: Path, baseline: Path | None = None) -> View:
     """View the run in a folder, and beside it a baseline; raises `BadInput` where there is none that is finished."""
-    header = read_header(directory) if directory.is_dir() else None
+    header = read_header(directory)
     if header is None:
         raise BadInput(f"{directory} holds no run", hint="name the folder of a run: the one given to --out")
     if header.get("status") != "finished":

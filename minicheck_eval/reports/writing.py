@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +13,7 @@ from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.reports.view import View
 from minicheck_eval.reports.writer import Writer
 
-__all__ = ["FORMATS", "file_names", "write_reports"]
+__all__ = ["FORMATS", "file_names", "read_formats", "write_reports"]
 
 FORMATS = {
     "html": ("report.html", "minicheck_eval.reports.html", "HtmlReport"),
@@ -24,13 +24,20 @@ FORMATS = {
 """The name of a format → the name of its file, and the class that writes it, which is loaded when it is used."""
 
 
-def file_names(formats: str, folder: Path) -> dict[str, Path]:
-    """Return the file for each format of a list with commas."""
-    names = [name.strip() for name in formats.split(",") if name.strip()]
+def read_formats(text: str | None) -> tuple[str, ...]:
+    """Read the names of formats, with commas between them; none where nothing is said."""
+    if text is None:
+        return ()
+    names = tuple(name.strip() for name in text.split(",") if name.strip())
     unknown = [name for name in names if name not in FORMATS]
     if unknown or not names:
-        raise BadInput(f"{formats!r} names no known report", hint=f"choose from {','.join(FORMATS)}")
-    return {name: folder / FORMATS[name][0] for name in names}
+        raise BadInput(f"{text!r} names no known report", hint=f"choose from {','.join(FORMATS)}")
+    return names
+
+
+def file_names(formats: Iterable[str], folder: Path) -> dict[str, Path]:
+    """Return the file for each format."""
+    return {name: folder / FORMATS[name][0] for name in formats}
 
 
 def write_reports(view: View, paths: Mapping[str, Path]) -> None:

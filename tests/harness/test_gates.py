@@ -120,5 +120,5 @@ def test_a_decision_as_json():
         "findings": [
             {"status": "could_not_judge", "words": "there is no case with a verdict", "evaluator": "", "slice": ""}
         ],
-        "rule": {"min_rate": 1.0, "max_unjudged": 0, "undecided_passes": False},
+        "rule": {"min_rate": 1.0, "max_unjudged": 0, "undecided_passes": False, "baseline": None},
     } == check(summary(), GateRule()).to_json()

@@ -1,13 +1,39 @@
 """junit.xml."""
 
 import io
+import re
+from collections import Counter
+from datetime import datetime
 from xml.etree import ElementTree as ET
 
+import junit2htmlreport.parser
 import junitparser
 import pytest
 
-from minicheck_eval.harness.gates import GateRule
+from minicheck_eval.harness.gates import GateRule, check
+from minicheck_eval.harness.summary import summarise
 from minicheck_eval.reports.junit import JunitReport
+
+PLACED = {
+    "testsuites": (set(), {"name", "tests", "failures", "errors", "time"}, {"testsuite"}),
+    "testsuite": (
+        {"name", "tests", "failures", "errors"},
+        {"skipped", "time", "timestamp", "hostname", "id", "package", "group", "file", "log", "url"},
+        {"properties", "testcase", "system-out", "system-err"},
+    ),
+    "properties": (set(), set(), {"property"}),
+    "property": ({"name", "value"}, set(), set()),
+    "testcase": (
+        {"name", "classname"},
+        {"time", "group"},
+        {"skipped", "failure", "error", "system-out", "system-err"},
+    ),
+    **dict.fromkeys(("skipped", "failure", "error"), (set(), {"type", "message"}, set())),
+    **dict.fromkeys(("system-out", "system-err"), (set(), set(), set())),
+}
+"""Element → the attributes that it must have, those that it may have, and its children: what Jenkins' xUnit plugin
+takes, with the class that GitLab needs."""
+NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @pytest.fixture
@@ -90,3 +116,91 @@ def test_undecided_is_a_failure_unless_it_may_pass(report, record):
         xml = report(records, rule=GateRule(undecided_passes=passes), name=f"run{place}")
         kinds += [type(result) for found in results(xml).values() for result in found]
     assert [junitparser.Failure, junitparser.Skipped] == kinds
+
+
+RUNS = {
+    "passed": ([("a", "pass", "x"), ("b", "pass", "y")], {}),
+    "failed": ([("a", "fail", "x"), ("b", "pass", "y")], {}),
+    "not judged": ([("a", "error", "x"), ("b", "invalid", "y"), ("c", "fail", "z")], {}),
+    "undecided": ([("a", "pass", "x"), ("b", "not_checkable", "y")], {}),
+    "let through": ([("a", "pass", "x"), ("b", "not_checkable", "y")], {"undecided_passes": True, "max_unjudged": 1}),
+    "alike": (
+        [(str(i), "fail", part) for i, part in enumerate(["a", " a", "a\n", "a (2)", "all slices", "\u200b"])],
+        {},
+    ),
+    "empty": ([], {}),
+}
+
+
+@pytest.fixture(params=[*RUNS, "hostile", "two evaluators"])
+def written(request, report, record, hostile):
+    """Write junit.xml of runs that end in every way; return it with the run's exit code."""
+    made, rule = RUNS.get(request.param, ([("a", "pass", "x")], {}))
+    records = [record(*values) for values in made]
+    if request.param == "hostile":
+        records = [record(f"{i}{odd}", "fail", odd, answer=odd) for i, odd in enumerate(hostile)]
+    elif request.param == "two evaluators":
+        records[0]["verdicts"]["rubric"] = record("a", "fail")["verdicts"]["fact-checking"]
+    return report(records, rule=GateRule(**rule)), check(summarise(records), GateRule(**rule)).exit_code
+
+
+def test_each_element_is_where_consumers_expect_it(written):
+    """No element or attribute is missing, and none is there that the strictest consumer refuses."""
+    root = ET.fromstring(written[0])
+    assert "testsuites" == root.tag
+    for element in root.iter():
+        needed, known, children = PLACED[element.tag]
+        assert needed <= set(element.keys()) <= needed | known
+        assert {child.tag for child in element} <= children
+
+
+def test_every_test_can_be_told_from_the_others(written):
+    """Consumers keep one test of those with the same class and name, so each has its own; none is empty."""
+    names = [(test.get("classname"), test.get("name")) for test in ET.fromstring(written[0]).iter("testcase")]
+    assert names
+    assert len(names) == len(set(names))
+    assert all(part and part == part.strip() for name in names for part in name)
+
+
+def test_values_are_what_consumers_can_read(written):
+    """Counts are those of the elements, durations are numbers, times are ISO 8601, and all text is XML 1.0."""
+    root = ET.fromstring(written[0])
+    tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+    for element in root.iter():
+        assert not NO_XML.search("".join([element.text or "", *element.attrib.values()]))
+        for name, value in element.items():
+            if name in tags:
+                assert str(len(list(element.iter(tags[name])))) == value
+            elif name == "time":
+                assert re.fullmatch(r"[0-9]{1,3}(\.[0-9]+)?", value)
+            elif name == "timestamp":
+                assert datetime.fromisoformat(value).tzinfo is None
+
+
+def by_junitparser(xml):
+    kinds = {junitparser.Failure: "failure", junitparser.Error: "error", junitparser.Skipped: "skipped"}
+    for suite in junitparser.JUnitXml.fromstring(xml):
+        yield from ((test.classname, test.name, *(kinds[type(found)] for found in test.result)) for test in suite)
+
+
+def by_junit2html(xml):
+    for suite in junit2htmlreport.parser.Junit(xmlstring=xml.decode()):
+        for test in suite.all():
+            found = "skipped" if test.skipped else "failure" if test.failed() else None
+            yield (test.testclass.name, test.name, *filter(None, [found]))
+
+
+def test_independent_readers_find_the_same(written):
+    """Every test and its result comes back, and something is red exactly where the exit code is not 0."""
+    xml, exit_code = written
+    tests = list(ET.fromstring(xml).iter("testcase"))
+    expected = Counter(
+        (test.get("classname"), test.get("name"), *(child.tag for child in test if child.tag != "system-out"))
+        for test in tests
+    )
+    assert expected == Counter(by_junitparser(xml))
+    # This one tells no error from a failure.
+    merged = Counter(tuple("failure" if part == "error" else part for part in test) for test in expected.elements())
+    assert merged == Counter(by_junit2html(xml))
+    assert (exit_code != 0) == any(test[2:] in (("failure",), ("error",)) for test in expected)
+    assert all(test.find("skipped").text for test in tests if test.find("skipped") is not None)
