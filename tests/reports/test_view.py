@@ -66,7 +66,8 @@ def test_a_run_that_is_not_finished_is_refused(run_folder, record, changes):
 
 def test_a_folder_without_a_run_is_refused(tmp_path):
     """The error names the folder."""
-    for folder in (tmp_path, tmp_path / "none"):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path, tmp_path / "none", tmp_path / "file"):
         with pytest.raises(BadInput, match="holds no run"):
             open_view(folder)
 
