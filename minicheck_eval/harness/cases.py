@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, CasesError
 from minicheck_eval.harness.case import Case, case_from_row
 from minicheck_eval.harness.csv_rows import read_csv
@@ -71,7 +72,7 @@ def load(path: Path, *, skip_bad: bool = False) -> Loaded:
     cases = tuple(item for item in found if isinstance(item, Case))
     problems = tuple(item for item in found if isinstance(item, Problem))
     if problems and not skip_bad:
-        hint = f"mend these rows, or go on with the {len(cases)} good ones: --skip-bad" if cases else None
+        hint = f"mend these rows, or go on with {counted(len(cases), 'good row')}: --skip-bad" if cases else None
         raise CasesError(_list_of(problems), hint=hint)
     if not cases:
         raise CasesError(f"no case can be used\n{_list_of(problems)}")
