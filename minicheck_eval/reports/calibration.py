@@ -8,6 +8,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.calibration import CalibrationReport
 from minicheck_eval.harness.calibration_agreement import Agreement
 from minicheck_eval.harness.calibration_answers import Answer
@@ -40,7 +41,9 @@ SHORT = ("base rate", "kappa", "AUC", "ECE")
 def print_calibration(report: CalibrationReport, console: Console) -> None:
     """Print a report; whatever text the cases hold, it comes out as text."""
     page = _Report(console, most=2 * LINE)
-    page.line(f"{report.judge['judge']} on {report.cases['count']} cases of {report.cases['path']}", style="bold")
+    page.line(
+        f"{report.judge['judge']} on {counted(report.cases['count'], 'case')} of {report.cases['path']}", style="bold"
+    )
     page.line(", ".join(f"{count} {outcome}" for outcome, count in report.outcomes.items() if count))
     if report.unclear is not None:
         page.line(f"neither yes nor no: {_rate(report.unclear)} of the claims")
@@ -74,14 +77,16 @@ class _Report(Page):
         self.several([line for found in report.rounds for line in _flips(found)])
         if report.noise is not None:
             self.line(
-                f"Batch, order and time move a support by up to {report.noise:.2g}: {report.near} verdicts are so near "
-                f"to the threshold {report.judge['threshold']:.3g} that this could turn them."
+                f"Batch, order and time move a support by up to {report.noise:.2g}: "
+                f"{counted(report.near or 0, 'verdict is', 'verdicts are')} near enough to the threshold "
+                f"{report.judge['threshold']:.3g} to be turned by that."
             )
 
     def agreement(self, found: Agreement) -> None:
         self.console.print()
-        left_out = f"; left out are {found.unjudged} without a usable verdict" if found.unjudged else ""
-        self.line(f"{found.count} labelled answers about {found.documents} documents{left_out}", style="bold")
+        labelled = counted(found.count, "labelled answer")
+        left_out = f"; {found.unjudged} left out for want of a usable verdict" if found.unjudged else ""
+        self.line(f"{labelled} about {counted(found.documents, 'document')}{left_out}", style="bold")
         self._confusion(found.confusion)
         table = self._table("agreement with people", "", "95 % interval")
         for name, words in NAMES.items():
@@ -97,7 +102,8 @@ class _Report(Page):
             self.line(line)
         if found.disagreements:
             self.console.print()
-            self.line(f"{len(found.disagreements)} verdicts differ from the labels; these are worth a second look:")
+            differ = counted(len(found.disagreements), "verdict differs", "verdicts differ")
+            self.line(f"{differ} from the label; worth a second look:")
         self.several([_disagreement(answer) for answer in found.disagreements])
 
     def _confusion(self, counts: Mapping[str, int]) -> None:
