@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from minicheck_eval.counts import counted
 from minicheck_eval.harness.comparison import Comparison
@@ -21,6 +21,8 @@ __all__ = [
     "asked_for",
     "check",
     "decide",
+    "explaining",
+    "in_words",
     "percent",
     "rate_in_words",
 ]
@@ -28,10 +30,12 @@ __all__ = [
 Status = Literal["passed", "failed", "undecided", "could_not_judge"]
 
 BEST_FIRST: tuple[Status, ...] = ("passed", "undecided", "failed", "could_not_judge")
+TOLD_FIRST: tuple[Status, ...] = ("failed", "could_not_judge", "undecided", "passed")
 EXIT_CODES: dict[Status, int] = {"passed": 0, "undecided": 1, "failed": 1, "could_not_judge": 3}
 
 
-class Finding(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Finding:
     """What one rule found."""
 
     status: Status
@@ -41,6 +45,18 @@ class Finding(NamedTuple):
     """Empty where the rule is about the whole run."""
     slice: str = ""
     """Empty where the rule is about all slices."""
+
+
+class HasStatus(Protocol):
+    """A finding, in whatever form."""
+
+    @property
+    def status(self) -> Status:
+        """Return what was found."""
+        ...
+
+
+Found = TypeVar("Found", bound=HasStatus)
 
 
 class Rule(Protocol):
@@ -91,12 +107,16 @@ class Decision:
     """What became of a run, and why."""
 
     status: Status
-    reasons: tuple[str, ...]
     rule: Rule
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...]
     """What each rule found, those that are kept too."""
     comparison: Comparison | None = None
     """With the baseline, where the rule asked for one."""
+
+    @property
+    def reasons(self) -> tuple[Finding, ...]:
+        """Return the findings that explain the status, what failed first."""
+        return tuple(found for alike in explaining(self.findings).values() for found in alike)
 
     @property
     def exit_code(self) -> int:
@@ -108,8 +128,8 @@ class Decision:
         return {
             "status": self.status,
             "exit_code": self.exit_code,
-            "reasons": list(self.reasons),
-            "findings": [finding._asdict() for finding in self.findings],
+            "reasons": [reason.words for reason in self.reasons],
+            "findings": [asdict(finding) for finding in self.findings],
             "rule": self.rule.to_json(),
         }
 
@@ -120,16 +140,27 @@ def check(summary: Summary, rule: GateRule) -> Decision:
 
 
 def decide(summary: Summary, findings: Iterable[Finding], rule: Rule, comparison: Comparison | None = None) -> Decision:
-    """Make a decision of findings: the worst decides, and stands first."""
+    """Make a decision of findings: the worst decides."""
     found = list(findings)
     if not any(evaluator.overall.total for evaluator in summary.evaluators):
         found = [Finding("could_not_judge", "there is no case with a verdict")]
     status = max((finding.status for finding in found), key=BEST_FIRST.index)
-    # What is in order explains nothing about a gate that did not pass.
-    shown = [finding for finding in found if status == "passed" or finding.status != "passed"]
-    worst_first = sorted(shown, key=lambda finding: -BEST_FIRST.index(finding.status))
-    reasons = tuple(finding.words for finding in worst_first)
-    return Decision(status=status, reasons=reasons, rule=rule, findings=tuple(found), comparison=comparison)
+    return Decision(status=status, rule=rule, findings=tuple(found), comparison=comparison)
+
+
+def explaining(findings: Sequence[Found]) -> dict[Status, list[Found]]:
+    """Return by status the findings that explain a decision, what failed first."""
+    by_status = {status: [found for found in findings if found.status == status] for status in TOLD_FIRST}
+    told = {status: alike for status, alike in by_status.items() if alike}
+    if len(told) > 1:
+        # What is in order explains nothing about a gate that did not pass.
+        told.pop("passed", None)
+    return told
+
+
+def in_words(status: Status) -> str:
+    """Write a status as people read it."""
+    return status.replace("_", " ")
 
 
 def asked_for(share: float) -> str:

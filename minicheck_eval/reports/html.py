@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from minicheck_eval.counts import counted
 from minicheck_eval.harness.files import encode
-from minicheck_eval.harness.gates import percent
+from minicheck_eval.harness.gates import explaining, in_words, percent
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.intervals import axis, interval
 from minicheck_eval.reports.page_data import PageData
@@ -24,7 +24,6 @@ from minicheck_eval.reports.writer import Writer
 
 __all__ = ["HtmlReport"]
 
-WORDS = {"passed": "Passed", "failed": "Failed", "undecided": "Undecided", "could_not_judge": "Could not judge"}
 ODD = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What a browser does not show, or what turns the text around it."""
 MOST_CHANGES = 100
@@ -47,7 +46,7 @@ class HtmlReport(Writer):
         style, script = _asset("report.css"), _asset("cases.js") + _asset("case.js")
         page = _template().generate(
             head=self._head,
-            word=WORDS[self._head.decision.status],
+            reasons=explaining(self._head.decision.gates),
             comparison=self._head.comparison,
             data=self._data,
             documents=map(Markup, self._data.documents),
@@ -76,7 +75,13 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"counted": counted, "percent": percent, "shown": _shown, "interval": interval}
+    environment.filters |= {
+        "counted": counted,
+        "in_words": in_words,
+        "percent": percent,
+        "shown": _shown,
+        "interval": interval,
+    }
     environment.globals |= {"axis": axis}
     return environment.get_template("report.html.j2")
 

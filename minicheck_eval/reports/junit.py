@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, BinaryIO
 from xml.etree import ElementTree as ET
 
-from minicheck_eval.harness.gates import BEST_FIRST
+from minicheck_eval.harness.gates import BEST_FIRST, explaining, in_words
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures
 from minicheck_eval.reports.plain import plain
@@ -99,15 +99,16 @@ def _names(parts: Iterable[str]) -> Iterator[str]:
 def _test(name: str, gates: Sequence[GateView], exit_code: int, about: Sequence[str]) -> tuple[ET.Element, str]:
     """Make one test of all that is asked of a slice; the worst of it is its result."""
     worst = max((gate.status for gate in gates), key=BEST_FIRST.index)
-    told = [plain(gate.reason) for gate in gates if gate.status == worst]
+    reasons = explaining(gates)
+    told = {gate: f"{in_words(gate.status)}: {plain(gate.reason)}" for alike in reasons.values() for gate in alike}
     test = ET.Element("testcase", name=name, time="0")
     if worst == "passed":
-        ET.SubElement(test, "system-out").text = "\n".join(told)
+        ET.SubElement(test, "system-out").text = "\n".join(told.values())
         return test, ""
     # Whoever ran it may have said that undecided is good enough.
     tag = "skipped" if worst == "undecided" and exit_code == 0 else ELEMENTS[worst]
-    found = ET.SubElement(test, tag, message=told[0], type=worst)
-    found.text = "\n".join(told if tag == "skipped" else [*told, *about])
+    found = ET.SubElement(test, tag, message=told[reasons[worst][0]], type=worst)
+    found.text = "\n".join([*told.values(), *(() if tag == "skipped" else about)])
     return test, tag
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 from minicheck_eval.counts import counted
-from minicheck_eval.harness.gates import percent
+from minicheck_eval.harness.gates import explaining, in_words, percent
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures, Group
 from minicheck_eval.reports.plain import plain
@@ -73,10 +73,10 @@ def _head(head: Head) -> Iterator[str]:
     app = f", answered by {code(str(head.provenance.app.get('name', '')))}" if head.provenance.app else ""
     yield f"{code(head.judge)} on {counted(head.data.count, 'case')} of {code(head.data.path)}{app}"
     yield ""
-    reasons = head.decision.reasons
-    yield from (f"- {code(reason)}" for reason in reasons[:MOST_REASONS])
-    if len(reasons) > MOST_REASONS:
-        yield f"- and {len(reasons) - MOST_REASONS} more, in run.json"
+    for status, gates in explaining(head.decision.gates).items():
+        yield from (f"- **{in_words(status)}**: {code(gate.reason)}" for gate in gates[:MOST_REASONS])
+        if len(gates) > MOST_REASONS:
+            yield f"- **{in_words(status)}**: and {len(gates) - MOST_REASONS} more, in run.json"
     if head.data.left_out:
         yield ""
         yield f"**{counted(len(head.data.left_out), 'bad row was', 'bad rows were')} left out**: see run.json."

@@ -7,10 +7,11 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from minicheck_eval.counts import counted
-from minicheck_eval.harness.gates import Status, percent
+from minicheck_eval.harness.gates import Decision, Status, explaining, in_words, percent
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import EvaluatorSummary, Tally
 from minicheck_eval.reports.case_view import CaseResult, ClaimResult
@@ -26,11 +27,11 @@ MOST_REASONS = 20
 LINE = 200
 WIDE = 76
 SHORT = 12
-WORDS: dict[Status, tuple[str, str]] = {
-    "passed": ("PASSED", "bold green"),
-    "failed": ("FAILED", "bold red"),
-    "undecided": ("UNDECIDED", "bold yellow"),
-    "could_not_judge": ("COULD NOT JUDGE", "bold magenta"),
+COLOURS: dict[Status, str] = {
+    "passed": "green",
+    "failed": "red",
+    "undecided": "yellow",
+    "could_not_judge": "magenta",
 }
 COLUMNS = ("passed", "rate", "95 %\ninterval", "coverage", "invalid", "error", "not\ncheckable")
 
@@ -50,21 +51,30 @@ class _Report(Page):
     """Prints the parts of a report."""
 
     def head(self, run: Run) -> None:
-        word, style = WORDS[run.decision.status]
+        status = run.decision.status
         judge, cases = run.header["judge"], run.header["cases"]
         app = f", answered by {plain(run.header['app']['name'], most=LINE)}" if run.header.get("app") else ""
         self.line(f"{judge['judge']} on {counted(cases['count'], 'case')} of {cases['path']}{app}")
-        self.line(word, style=style)
-        reasons = run.decision.reasons
-        for reason in reasons[:MOST_REASONS]:
-            self.line(reason, indent=2)
-        if len(reasons) > MOST_REASONS:
-            self.line(f"and {counted(len(reasons) - MOST_REASONS, 'more reason')} in run.json", indent=2)
+        self.line(in_words(status).upper(), style=f"bold {COLOURS[status]}")
+        self.console.print(Padding(self._reasons(run.decision), (0, 0, 0, 2), expand=False))
         if left_out := len(cases["left_out"]):
             self.line(f"{counted(left_out, 'bad row was', 'bad rows were')} left out: see run.json", style="yellow")
         for name, tape in run.header.get("tapes", {}).items():
             self.line(_tape(name, tape, judge), style="yellow" if tape["missed"] else "dim")
         self.line(f"The run is in {run.directory}")
+
+    def _reasons(self, decision: Decision) -> Table:
+        """Set each reason beside what it is a reason for; no status hides another."""
+        table = Table.grid(padding=(0, 2))
+        table.add_column(overflow="fold", no_wrap=self.console.width >= WIDE)
+        table.add_column(overflow="fold")
+        for status, reasons in explaining(decision.findings).items():
+            lines = [reason.words for reason in reasons[:MOST_REASONS]]
+            if len(reasons) > MOST_REASONS:
+                lines.append(f"and {len(reasons) - MOST_REASONS} more in run.json")
+            for line in lines:
+                table.add_row(self.text(in_words(status), style=COLOURS[status]), self.text(line))
+        return table
 
     def table(self, evaluator: EvaluatorSummary) -> None:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title_justify="left")

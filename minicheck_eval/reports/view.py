@@ -89,6 +89,7 @@ class DecisionView:
     status: Status
     exit_code: int
     reasons: tuple[str, ...]
+    """The words of the gates that explain the status, what failed first; `gates` has each of them with its own."""
     gates: tuple[GateView, ...]
     """Each rule on its own; the worst of them is the decision."""
     rule: Mapping[str, Any]

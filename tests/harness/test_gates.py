@@ -17,6 +17,10 @@ def summary(evaluator: str = "fact-checking", **slices: str) -> Summary:
     )
 
 
+def words(decision) -> list[str]:
+    return [reason.words for reason in decision.reasons]
+
+
 def test_the_taxonomy_counts_sum_to_the_number_of_records():
     """Every record is counted once, in its slice and overall, in the order of the slices' names."""
     (found,) = summary(zoo="pfien", apes="pp").evaluators
@@ -95,20 +99,29 @@ def test_every_evaluator_is_gated():
     ]
     decision = check(summarise(records), GateRule())
     assert "failed" == decision.status
-    assert ("retrieval, a: 1 of 2 passed = 50.0 % [9.5 %, 90.5 %], asked for 100 %",) == decision.reasons
+    assert ["retrieval, a: 1 of 2 passed = 50.0 % [9.5 %, 90.5 %], asked for 100 %"] == words(decision)
 
 
 def test_reasons_carry_the_arithmetic():
-    """A reason can be checked by hand; the worst stands first, and what is in order is left out."""
+    """A reason can be checked by hand, and what is in order is left out where something is not."""
     found = summary(billing="p" * 20, returns="p" * 18 + "ff", other="nn")
-    assert (
+    assert [
         "fact-checking, returns: 18 of 20 passed = 90.0 % [69.9 %, 97.2 %], asked for 95 %",
         "fact-checking, other: none of 2 cases has a verdict, so there is no rate",
-    ) == check(found, GateRule(min_rate=0.95)).reasons
+    ] == words(check(found, GateRule(min_rate=0.95)))
     passed = check(summary(billing="p" * 20), GateRule())
-    assert ("fact-checking, billing: 20 of 20 passed = 100.0 % [83.9 %, 100.0 %], asked for 100 %",) == passed.reasons
+    assert ["fact-checking, billing: 20 of 20 passed = 100.0 % [83.9 %, 100.0 %], asked for 100 %"] == words(passed)
     unjudged = check(summary(a="ppie"), GateRule(max_unjudged=1))
-    assert "fact-checking: 1 invalid + 1 error = 2 of 4 cases without a verdict, allowed: 1" == unjudged.reasons[0]
+    assert ["fact-checking: 1 invalid + 1 error = 2 of 4 cases without a verdict, allowed: 1"] == words(unjudged)
+
+
+def test_each_reason_has_the_status_of_its_gate():
+    """What failed stands first, then what could not be judged, then what is undecided."""
+    decision = check(summary(a="nn", b="ie", c="pf"), GateRule())
+    assert "could_not_judge" == decision.status
+    assert [("failed", "c"), ("could_not_judge", ""), ("undecided", "a"), ("undecided", "b")] == [
+        (reason.status, reason.slice) for reason in decision.reasons
+    ]
 
 
 def test_a_decision_as_json():

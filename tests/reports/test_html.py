@@ -108,3 +108,12 @@ def test_one_is_not_many(report, record):
     text = re.sub(r"<[^>]*>", "", report([record("a")], usage={"fact-checking": {"fake": cost}}))
     assert "on 1 case of" in text
     assert "1 prompt, 20 tokens, 20 computed, 1 call, 1.0 s" in text
+
+
+def test_each_reason_stands_beside_its_status(report, record):
+    """What is undecided or could not be judged is not taken for what failed, which stands first."""
+    text = report([record("n", "not_checkable", "a"), record("e", "error", "b"), record("f", "fail", "c")])
+    assert "<h1>Could not judge</h1>" in text
+    reasons = re.findall(r'<li class="(\w+)"><b>([^<]*)</b>', text)
+    statuses = ["failed", "could_not_judge", "undecided", "undecided", "undecided"]
+    assert [(status, status.replace("_", " ")) for status in statuses] == reasons

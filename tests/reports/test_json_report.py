@@ -66,3 +66,12 @@ def test_each_gate_is_told(report, record):
     """What each rule found stands with its arithmetic, that of the slices that passed too."""
     gates = report([record("a", part="x"), record("b", "fail", "y")])["decision"]["gates"]
     assert [("x", "passed"), ("y", "failed")] == [(gate["slice"], gate["status"]) for gate in gates]
+
+
+def test_each_reason_is_that_of_a_gate(report, record):
+    """A reason is told in the words of a gate, which says its status; what failed stands first."""
+    records = [record("n", "not_checkable", "a"), record("e", "error", "b"), record("f", "fail", "c")]
+    decision = report(records)["decision"]
+    statuses = {gate["reason"]: gate["status"] for gate in decision["gates"]}
+    expected = ["failed", "could_not_judge", "undecided", "undecided", "undecided"]
+    assert expected == [statuses[reason] for reason in decision["reasons"]]

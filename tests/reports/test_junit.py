@@ -13,6 +13,8 @@ import pytest
 from minicheck_eval.harness.gates import GateRule, check
 from minicheck_eval.harness.summary import summarise
 from minicheck_eval.reports.junit import JunitReport
+from minicheck_eval.reports.view import open_view
+from minicheck_eval.reports.writing import write_reports
 
 PLACED = {
     "testsuites": (set(), {"name", "tests", "failures", "errors", "time"}, {"testsuite"}),
@@ -116,6 +118,20 @@ def test_undecided_is_a_failure_unless_it_may_pass(report, record):
         xml = report(records, rule=GateRule(undecided_passes=passes), name=f"run{place}")
         kinds += [type(result) for found in results(xml).values() for result in found]
     assert [junitparser.Failure, junitparser.Skipped] == kinds
+
+
+def test_each_reason_stands_beside_its_status(run_folder, record, tmp_path):
+    """The message is what decides, and the text tells each gate of the slice with what it found."""
+    findings = [
+        {"status": "undecided", "words": "a: too few", "evaluator": "fact-checking", "slice": "a"},
+        {"status": "passed", "words": "a: enough", "evaluator": "fact-checking", "slice": "a"},
+        {"status": "failed", "words": "a: too low", "evaluator": "fact-checking", "slice": "a"},
+    ]
+    decision = {"status": "failed", "exit_code": 1, "reasons": [], "findings": findings, "rule": {}}
+    write_reports(open_view(run_folder([record("c", part="a")], decision=decision)), {"junit": tmp_path / "junit.xml"})
+    ((failure,),) = results((tmp_path / "junit.xml").read_bytes()).values()
+    assert "failed: a: too low" == failure.message
+    assert ["failed: a: too low", "undecided: a: too few"] == failure.text.splitlines()
 
 
 RUNS = {

@@ -119,3 +119,12 @@ def test_one_is_not_many(report, record, claim):
     text = report([record("a", "fail", claims=[claim("x", 0.1)] * 4)], cases=cases)
     for words in ("on 1 case of `cases.jsonl`", "**1 bad row was left out**", "and 1 more claim\n"):
         assert words in text
+
+
+def test_each_reason_stands_beside_its_status(report, record):
+    """What is undecided or could not be judged is not taken for what failed, which stands first."""
+    records = [record("n", "not_checkable", "a"), record("e", "error", "b"), record("f", "fail", "c")]
+    reasons = [line for line in report(records).splitlines() if line.startswith("- **")]
+    statuses = ["failed", "could not judge", "undecided", "undecided", "undecided"]
+    assert statuses == [line.split("**")[1] for line in reasons[:5]]
+    assert "- **failed**: `fact-checking, c: 0 of 1 passed = 0.0 % [0.0 %, 79.3 %], asked for 100 %`" == reasons[0]

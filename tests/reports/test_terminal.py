@@ -189,3 +189,20 @@ def test_the_cost_of_each_judge_and_who_decided_are_told(report):
         "fact-checking, small: 1,200 prompts, 50,000 tokens (20,000 computed), 7 calls, 2.5 s; it decided 4 cases"
     ) in text
     assert "fact-checking, large: 1 prompt, 80 tokens, 12 tokens of replies, 2 calls, 0.8 s; it decided 1 case" in text
+
+
+def test_each_reason_stands_beside_its_status(report):
+    """What failed stands first, and what is undecided or could not be judged is not taken for it."""
+    records = [record("n", "not_checkable", "a"), record("e", "error", "b"), record("f", "fail", "c")]
+    lines = [line.strip() for line in report(records, width=120).splitlines()]
+    assert "COULD NOT JUDGE" == lines[1]
+    statuses = ["failed", "could not judge", "undecided", "undecided", "undecided"]
+    assert statuses == [line.split("  ")[0] for line in lines[2:7]]
+    assert lines[2].endswith("fact-checking, c: 0 of 1 passed = 0.0 % [0.0 %, 79.3 %], asked for 100 %")
+
+
+def test_many_reasons_do_not_hide_another_status(report):
+    """Of each status the first are shown, and how many more there are."""
+    records = [record(f"f{i}", "fail", f"slice {i:02}") for i in range(25)] + [record("e", "error", "z")]
+    text = flat(report(records, width=120))
+    assert "failed and 5 more in run.json could not judge fact-checking: 0 invalid + 1 error" in text
