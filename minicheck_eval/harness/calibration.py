@@ -70,13 +70,17 @@ class CalibrationReport:
     def near(self) -> int | None:
         """Count the answers whose support is so near to the threshold that the noise could turn them.
 
-        Of a bare yes or no none is nearer than another: None.
+        Of a bare yes or no none is nearer than another, and a rubric does not decide by the threshold: None.
         """
         if self.noise is None or not self.is_graded:
             return None
         threshold: float = self.judge["threshold"]
-        supports = [a.support for a in self.answers if a.outcome.judged and a.support is not None]
-        return sum(abs(support - threshold) <= self.noise for support in supports)
+        known = [
+            (a.support, a.outcome is Outcome.PASS) for a in self.answers if a.outcome.judged and a.support is not None
+        ]
+        if any((support > threshold) is not passed for support, passed in known):
+            return None
+        return sum(abs(support - threshold) <= self.noise for support, _ in known)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""

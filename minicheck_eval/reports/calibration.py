@@ -75,15 +75,8 @@ class _Report(Page):
             table.add_row(found.kind, found.name, flipped, str(found.unclear), str(found.errors), *changes)
         self.console.print(table)
         self.several([line for found in report.rounds for line in _flips(found)])
-        if not report.is_graded:
-            self.line("The judge says yes or no and gives no probability: only flips tell how steady it is.")
-        elif report.noise == 0:
-            self.line("Batch, order and time move no support.")
-        elif report.noise is not None:
-            self.line(
-                f"Batch, order and time move a support by up to {report.noise:.2g}: {report.near} verdicts are so near "
-                f"to the threshold {report.judge['threshold']:.3g} that this could turn them."
-            )
+        for line in _steadiness(report):
+            self.line(line)
 
     def agreement(self, found: Agreement, *, graded: bool) -> None:
         self.console.print()
@@ -119,6 +112,18 @@ class _Report(Page):
             words = place == 0 or not heading
             table.add_column(heading, justify="left" if words else "right", overflow="fold")
         return table
+
+
+def _steadiness(report: CalibrationReport) -> Iterator[str]:
+    if not report.is_graded:
+        yield "The judge says yes or no and gives no probability: only flips tell how steady it is."
+    elif report.noise == 0:
+        yield "Batch, order and time move no support."
+    elif report.noise is not None:
+        moved = f"Batch, order and time move a support by up to {report.noise:.2g}"
+        threshold = f"the threshold {report.judge['threshold']:.3g}"
+        near = f": {report.near} verdicts are so near to {threshold} that this could turn them"
+        yield f"{moved}{near if report.near is not None else ''}."
 
 
 def _threshold(found: Agreement, *, graded: bool) -> Iterator[str]:

@@ -38,12 +38,12 @@ def answers(shift=0.0, labelled=True, text="An answer.", supports=SUPPORTS):
 def report():
     """A report of made-up answers."""
 
-    def make(moved=-0.06, **values):
+    def make(moved=-0.06, threshold=0.5, **values):
         rounds = [
             Round(kind="first", name="first", answers=answers(**values)),
             Round(kind="repeat", name="the same again, 2 of 2", answers=answers(shift=moved, **values)),
         ]
-        judge = {"judge": "my $judge$", "threshold": 0.5}
+        judge = {"judge": "my $judge$", "threshold": threshold}
         return examine(rounds, judge=judge, cases={"path": "cases.jsonl", "count": 10}, seed=0)
 
     return make
@@ -97,6 +97,12 @@ def test_steady_supports_are_not_called_near_to_anything(report, printed):
     for values, words in (({"moved": 0.0}, "move no support"), ({"supports": [0.0, 1.0] * 5}, "only flips tell")):
         text = printed(report(**values))
         assert (True, False) == (words in text, "so near to the threshold" in text)
+
+
+def test_near_to_what_decides_and_to_nothing_else(report, printed):
+    """Where the verdicts do not follow the threshold, as with a rubric, no count of those near to it is given."""
+    text = printed(report(threshold=0.9))
+    assert (True, False) == ("move a support by up to 0.06." in text, "so near to the threshold" in text)
 
 
 def test_no_zero_is_negative(report, printed):
