@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
+from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
@@ -75,6 +76,18 @@ def test_calibration_error_by_hand():
         clusters=np.arange(4),
     )
     assert (0.7 + 0.8) / 4 == pytest.approx(estimates(rows, seed=0)["calibration_error"].value)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_calibration_error_is_the_gap_of_scikit_learn_s_curve(seed):
+    """Over the library's ten bins, the gaps between what was said and what was right, weighted by their answers."""
+    random = np.random.default_rng(seed)
+    supports, labels = random.random(150), random.random(150) < 0.6
+    rows = Judged(supports=supports, labels=labels, passed=supports > 0.5, clusters=np.arange(150))
+    right, said = calibration_curve(labels, supports, n_bins=BINS)
+    counts = np.histogram(supports, bins=BINS, range=(0, 1))[0]
+    expected = (np.abs(right - said) * counts[counts > 0]).sum() / 150
+    assert expected == pytest.approx(estimates(rows, seed=0)["calibration_error"].value, abs=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
