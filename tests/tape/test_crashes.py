@@ -80,3 +80,14 @@ def test_dying_at_any_step_loses_nothing(tmp_path, monkeypatch, before):
         assert files[0] == files[1]
     # A sync for each batch, and three steps for each file that is replaced.
     assert step > 20
+
+
+def test_what_is_told_to_be_recorded_was_synced(tmp_path, monkeypatch):
+    """A batch is on the disk before the next one is asked, so that a machine that loses its power loses none."""
+    synced = []
+    real = os.fsync
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", lambda stream: synced.append(os.fstat(stream).st_ino) or real(stream))
+        for told in record(tmp_path / "tape", 30, 0.9):
+            journal = (tmp_path / "tape" / "new.jsonl").stat().st_ino
+            assert told // 10 == synced.count(journal)
