@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from minicheck_eval.border import Strict, explain
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput
 from minicheck_eval.identity import JudgeIdentity, digest
 
@@ -75,7 +76,8 @@ class IsotonicMap(Strict):
     @model_validator(mode="after")
     def _rises(self) -> Self:
         if len(self.supports) != len(self.probabilities):
-            raise ValueError(f"there are {len(self.supports)} supports and {len(self.probabilities)} probabilities")
+            others = counted(len(self.probabilities), "probability", "probabilities")
+            raise ValueError(f"{counted(len(self.supports), 'support')} and {others}: there should be as many")
         if any(b <= a for a, b in pairwise(self.supports)) or any(b < a for a, b in pairwise(self.probabilities)):
             raise ValueError("supports and probabilities should rise")
         return self

@@ -14,6 +14,7 @@ from minicheck_eval.backends.servers.options import ServerOptions
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.choosing import Fallback, Wanted, check_url, choose, choose_fallback, fallback_json, for_second
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput
 from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.fallback import FallbackEvaluator
@@ -121,7 +122,10 @@ class Judge:
         if isinstance(docs, str) or isinstance(claims, str):
             raise BadInput("docs or claims is one string", hint="give lists: score(docs=[text], claims=[claim])")
         if len(docs) != len(claims):
-            raise BadInput(f"{len(docs)} documents for {len(claims)} claims", hint="give one document for each claim")
+            raise BadInput(
+                f"{counted(len(docs), 'document')} for {counted(len(claims), 'claim')}",
+                hint="give one document for each claim",
+            )
         if not isinstance(self.evaluator, FactCheckingEvaluator):
             raise BadInput(
                 f"{self.identity.judge} is more than a fact checker", hint="open it without evaluator and fallback"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from minicheck_eval.cli.judge_options import not_nan
+from minicheck_eval.counts import counted
 
 if TYPE_CHECKING:
     from minicheck_eval.harness.cases import Case
@@ -71,8 +72,10 @@ def print_due(cases: Sequence[Case], stale_after: str | None) -> None:
     from minicheck_eval.reports.plain import plain
 
     found = due_for_review(cases, after=age(stale_after), today=datetime.now(UTC))
-    undated = f", and {found.undated} have no date" if found.undated else ""
-    click.echo(f"\n{len(found.due)} of {len(cases)} cases are older than {stale_after} and due for review{undated}")
+    undated = f"; {found.undated} without a date" if found.undated else ""
+    click.echo(
+        f"\nolder than {stale_after} and due for review: {len(found.due)} of {counted(len(cases), 'case')}{undated}"
+    )
     for name, date in found.due[:MOST_DUE]:
         click.echo(f"  {date}  {plain(name, most=200)}")
     if len(found.due) > MOST_DUE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from minicheck_eval.cli.judge_options import not_nan
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput
 
 __all__ = ["plan_size"]
@@ -34,7 +35,10 @@ def plan_size(rate: float, width: float | None, drop: float | None, flips: float
     if width is None and drop is None:
         raise BadInput("neither a width nor a drop is given", hint="give --width 0.1, --drop 0.05, or both")
     if width is not None:
-        _say(cases_for_width(rate, width), f"for an interval of at most {100 * width:g} points at {100 * rate:g} %")
+        _say(
+            cases_for_width(rate, width),
+            f"for an interval of at most {counted(100 * width, 'point')} at {100 * rate:g} %",
+        )
     if drop is None:
         return
     if drop > rate or flips > 1 - rate:
@@ -49,4 +53,4 @@ def plan_size(rate: float, width: float | None, drop: float | None, flips: float
 
 
 def _say(count: int | None, what: str) -> None:
-    click.echo(f"{'more cases than can be had' if count is None else f'{count:,} cases'} {what}")
+    click.echo(f"{'more cases than can be had' if count is None else counted(count, 'case')} {what}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, IntegrityError
 
 __all__ = ["tape"]
@@ -52,7 +53,7 @@ def verify(folder: Path) -> None:
     damaged = sum(is_severe for is_severe, _ in found)
     if damaged:
         raise IntegrityError(
-            f"{damaged} lines of {folder} are damaged",
+            f"{counted(damaged, f'line of {folder} is', f'lines of {folder} are')} damaged",
             hint="restore the files from version control, or remove these lines and record again",
         )
     click.echo(f"{folder} is whole")
@@ -68,7 +69,7 @@ def prune(folder: Path, *, unused: bool, dry_run: bool) -> None:  # noqa: ARG001
 
     for path in _tapes(folder):
         gone, left = prune_unused(path, dry_run=dry_run)
-        click.echo(f"{path.name}: {gone:,} lines {'would go' if dry_run else 'went'}, {left:,} stay")
+        click.echo(f"{path.name}: {counted(gone, 'line')} {'would go' if dry_run else 'went'}, {left:,} kept")
 
 
 @tape.command()

@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from minicheck_eval.contract import Document, EvaluationRequest, EvaluationResponse, Outcome
+from minicheck_eval.counts import counted
 from minicheck_eval.evaluators.decision import ClaimVerdict, DecisionConfig, decide_answer, decide_claim
 from minicheck_eval.evaluators.documents import document_names
 from minicheck_eval.evaluators.feedback import explain, short
@@ -118,7 +119,7 @@ def _feedback(
 ) -> str:
     """Say which claims failed or could not be judged, with their support and best evidence."""
     supported = sum(verdict.outcome is Outcome.PASS for verdict in verdicts)
-    lines = [f"{supported} of {len(verdicts)} claims supported."]
+    lines = [f"{supported} of {counted(len(verdicts), 'claim')} supported."]
     for (_, text), verdict, row in zip(question.claims, verdicts, rows, strict=True):
         if verdict.outcome is Outcome.PASS:
             continue

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, CasesError
 from minicheck_eval.harness.case import Case, case_from_row
 from minicheck_eval.harness.case_file import CaseFile
@@ -77,7 +78,7 @@ def load(path: Path, *, skip_bad: bool = False) -> Loaded:
         else:
             problems.append(item)
     if problems and not skip_bad:
-        hint = f"mend these rows, or go on with the {len(cases)} good ones: --skip-bad" if cases else None
+        hint = f"mend these rows, or go on with {counted(len(cases), 'good row')}: --skip-bad" if cases else None
         raise CasesError(_list_of(problems), hint=hint)
     if not cases:
         raise CasesError(f"no case can be used\n{_list_of(problems)}")

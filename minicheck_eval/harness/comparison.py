@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.sample_size import cases_for_drop, cases_for_paired_drop
 from minicheck_eval.harness.statistics import (
     LEVEL,
@@ -172,8 +173,10 @@ class SliceComparison:
         if self.difference is None:
             return f"{parts[0]}; nothing can be compared"
         if self.p_value is not None:
-            flips = f"{self.pairs.lost} newly fail and {self.pairs.gained} newly pass"
-            parts.append(f"of {self.pairs.n} cases judged in both {flips}, exact McNemar p = {self.p_value:.2g}")
+            flips = f"{self.pairs.lost} newly failing and {self.pairs.gained} newly passing"
+            parts.append(
+                f"of {counted(self.pairs.n, 'case')} judged in both {flips}, exact McNemar p = {self.p_value:.2g}"
+            )
         else:
             parts.append("compared as different cases")
         parts.append(f"difference {points(self.difference)}")
@@ -182,7 +185,7 @@ class SliceComparison:
         elif self.difference.value < 0:
             parts.append("not a drop one can see")
             if self.cases_to_show is not None:
-                parts[-1] += f": about {self.cases_to_show:,} cases would show one of this size"
+                parts[-1] += f": about {counted(self.cases_to_show, 'case')} would show one of this size"
         else:
             parts.append("no drop")
         return "; ".join(parts)

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
+from minicheck_eval.counts import counted
 from minicheck_eval.evaluators.names import RETRIEVAL
 from minicheck_eval.harness.case import Case
 from minicheck_eval.identity import JudgeIdentity
@@ -64,7 +65,7 @@ def retrieval(case: Case) -> EvaluationResponse | None:
     found = {document.id for document in case.documents}
     missing = [name for name in wanted if name not in found]
     score = (len(wanted) - len(missing)) / len(wanted)
-    feedback = f"{len(wanted) - len(missing)} of {len(wanted)} documents were retrieved."
+    feedback = f"{len(wanted) - len(missing)} of {counted(len(wanted), 'document')} retrieved."
     if missing:
         feedback += f" Missing: {', '.join(missing)}"
     return EvaluationResponse(Outcome.FAIL if missing else Outcome.PASS, score, feedback, {"missing": missing})

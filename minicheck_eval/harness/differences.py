@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minicheck_eval.border import cut
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.changes import Before
 from minicheck_eval.harness.comparison import EvaluatorComparison
 from minicheck_eval.harness.header import flat, short_digest
@@ -59,15 +60,15 @@ def warnings_of(
     """Say in sentences what else differs, so that it is not taken for a finding."""
     # By the records, for a gate compares a run whose header is not written yet.
     if overlap.run < (count := run.get("cases", {}).get("count", 0)):
-        yield f"the run is not finished: {overlap.run} of {count} cases have a record"
+        yield f"the run is not finished: {overlap.run} of {counted(count, 'case')} recorded"
     yield from _judges(run.get("judge", {}), baseline.get("judge", {}))
     yield from _cases(run, baseline, overlap)
     for found in evaluators:
         if found.overall.run is None or found.overall.baseline is None:
             where = "run" if found.overall.run is None else "baseline"
             yield f"{found.name}: no case has a verdict in the {where}"
-        if len(found.no_verdict_now):
-            yield f"{found.name}: {len(found.no_verdict_now)} cases that had a verdict have none now"
+        if found.no_verdict_now:
+            yield f"{found.name}: {counted(len(found.no_verdict_now), 'case')} had a verdict, and none now"
         largest = max((len(group.ids) for group in found.groups if group.document is not None), default=0)
         if largest >= LEAST_GROUP:
             failing = len(found.newly_failing)
@@ -89,15 +90,16 @@ def _cases(run: Mapping[str, Any], baseline: Mapping[str, Any], overlap: Overlap
     now, then = (header.get("cases", {}).get("sha256") for header in (run, baseline))
     if now != then:
         parts = (
-            (overlap.answers, "have another answer"),
-            (overlap.documents, "have other documents"),
-            (overlap.questions, "ask another question"),
-            (overlap.moved, "are in another slice"),
+            (overlap.answers, "with another answer"),
+            (overlap.documents, "with other documents"),
+            (overlap.questions, "with another question"),
+            (overlap.moved, "in another slice"),
         )
-        found = "; ".join(f"{count} {what}" for count, what in parts if count) or "all have the same content"
-        yield f"the data set is another ({_shown(now)}, {_shown(then)}): of {overlap.shared} cases in both {found}"
+        found = "; ".join(f"{count} {what}" for count, what in parts if count) or "all with the same content"
+        both = counted(overlap.shared, "case")
+        yield f"the data set is another ({_shown(now)}, {_shown(then)}): of {both} in both {found}"
     alone = [
-        f"{count} cases are only in the {where}"
+        f"{counted(count, 'case is', 'cases are')} only in the {where}"
         for count, where in ((overlap.run - overlap.shared, "run"), (overlap.baseline - overlap.shared, "baseline"))
         if count
     ]

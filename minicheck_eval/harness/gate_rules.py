@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.compare import compare
 from minicheck_eval.harness.comparison import Comparison, SliceComparison
 from minicheck_eval.harness.gates import Decision, Finding, Status, asked_for, decide
@@ -134,7 +135,8 @@ class Gates:
         for case in sorted(missing):
             yield Finding("could_not_judge", f"the case {case!a} must never break, and is not in the run")
         if not missing:
-            yield Finding("passed", f"all {total} cases that must never break are in the run")
+            there = counted(total, "case that must never break is", "cases that must never break are")
+            yield Finding("passed", f"{there} in the run")
 
 
 def _never(case: str, name: str, verdict: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -149,21 +151,19 @@ def _never(case: str, name: str, verdict: Mapping[str, Any] | None) -> Iterator[
 
 def _slice(tally: Tally, rule: SliceRule, beside: SliceComparison | None) -> Iterator[tuple[Status, str]]:
     limits: tuple[tuple[Status, str, int, float], ...] = (
-        ("could_not_judge", "are invalid", tally.invalid, rule.max_invalid_rate),
-        ("could_not_judge", "are in error", tally.error, rule.max_error_rate),
-        ("undecided", "are in scope and have nothing to check", tally.unanswered, rule.max_unanswered_rate),
+        ("could_not_judge", "invalid", tally.invalid, rule.max_invalid_rate),
+        ("could_not_judge", "in error", tally.error, rule.max_error_rate),
+        ("undecided", "in scope with nothing to check", tally.unanswered, rule.max_unanswered_rate),
     )
+    cases = counted(tally.total, "case")
     for status, what, count, most in limits:
         # Counts are compared, for a quotient may round to the wrong side of the limit.
         if count > most * tally.total + 1e-9:
-            yield status, f"{count} of {tally.total} cases {what}, allowed are {asked_for(most)}"
+            yield status, f"{count} of {cases} {what}, allowed: {asked_for(most)}"
     if rule.min_rate is None and rule.max_drop is None:
         yield "passed", "no rate is asked for"
     elif tally.judged < rule.min_judged:
-        yield (
-            "undecided",
-            f"{tally.judged} of {tally.total} cases have a verdict, needed are {rule.min_judged}",
-        )
+        yield "undecided", f"{tally.judged} of {cases} with a verdict, needed: {rule.min_judged}"
     else:
         if rule.min_rate is not None:
             yield _rate(tally, rule.min_rate, rule.on)
@@ -184,14 +184,14 @@ def _rate(tally: Tally, least: float, on: str) -> tuple[Status, str]:
     if found.low >= least:
         return "passed", words
     needed = cases_for_lower_bound(found.value, least)
-    more = "" if needed is None else f": at this rate {needed:,} cases would"
+    more = "" if needed is None else f": at this rate {counted(needed, 'case')} would"
     return "undecided", f"{words}; too few cases to tell{more}"
 
 
 def _drop(found: SliceComparison | None, most: float) -> tuple[Status, str]:
     if found is None or found.difference is None:
         return "undecided", "there is nothing in the baseline to compare with"
-    words = f"{found.words}, allowed is a drop of {round(most * 100, 6):g} points"
+    words = f"{found.words}, allowed is a drop of {counted(round(most * 100, 6), 'point')}"
     if found.difference.value >= -most - 1e-9:
         return "passed", words
     return ("failed" if found.dropped and found.difference.high < -most else "undecided"), words

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.comparison import Comparison
 from minicheck_eval.harness.statistics import percent, rate_in_words
 from minicheck_eval.harness.summary import EvaluatorSummary, Summary
@@ -138,23 +139,24 @@ def asked_for(share: float) -> str:
 
 def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[Finding]:
     name, overall = evaluator.name, evaluator.overall
+    cases = counted(overall.total, "case")
     if overall.unjudged > rule.max_unjudged:
-        counts = f"{overall.invalid} invalid + {overall.error} error = {overall.unjudged} of {overall.total} cases"
-        yield Finding("could_not_judge", f"{name}: {counts} have no verdict, allowed are {rule.max_unjudged}", name)
+        counts = f"{overall.invalid} invalid + {overall.error} error = {overall.unjudged} of {cases}"
+        yield Finding("could_not_judge", f"{name}: {counts} without a verdict, allowed: {rule.max_unjudged}", name)
     elif overall.judged == 0:
         if overall.unjudged:
-            yield Finding("could_not_judge", f"{name}: none of {overall.total} cases has a verdict", name)
+            yield Finding("could_not_judge", f"{name}: none of {cases} has a verdict", name)
         else:
-            yield Finding("undecided", f"{name}: none of {overall.total} cases can be checked", name)
+            yield Finding("undecided", f"{name}: none of {cases} can be checked", name)
     if overall.unanswered > rule.max_unjudged:
-        counts = f"{overall.unanswered} of {overall.total} cases are in scope and have nothing to check"
-        yield Finding("undecided", f"{name}: {counts}, allowed are {rule.max_unjudged}", name)
+        counts = f"{overall.unanswered} of {cases} in scope with nothing to check"
+        yield Finding("undecided", f"{name}: {counts}, allowed: {rule.max_unjudged}", name)
     for part, tally in evaluator.slices.items():
         found = tally.rate
         if found is None:
             yield Finding(
                 "undecided",
-                f"{name}, {part}: none of {tally.total} cases has a verdict, so there is no rate",
+                f"{name}, {part}: none of {counted(tally.total, 'case')} has a verdict, so there is no rate",
                 name,
                 part,
             )

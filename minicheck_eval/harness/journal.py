@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Self
 from filelock import FileLock, Timeout
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.harness.files import compact, encode, replace, writing
 
@@ -108,7 +109,7 @@ class Journal:
             return
         self._replace_results(compact(record) + b"\n" for record in self.records() if record["id"] in kept)
         self.ids = kept
-        self.repairs += (f"{gone} cases got no answer and are asked again",)
+        self.repairs += (f"{counted(gone, 'case got no answer and is', 'cases got no answer and are')} asked again",)
 
     def _replace_results(self, lines: Iterable[bytes]) -> None:
         """Replace results.jsonl; where that fails it stays as it was, and open."""

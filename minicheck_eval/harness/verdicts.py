@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome, evaluate_stream
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BackendError, MinicheckError
 from minicheck_eval.harness.files import compact
 from minicheck_eval.harness.observed import Observed, unasked
@@ -74,7 +75,7 @@ def _stream(
             yield judged
             started = perf_counter()
     if waiting:
-        raise ValueError(f"the judge left {len(waiting)} batches without an answer")
+        raise ValueError(f"the judge left {counted(len(waiting), 'batch', 'batches')} without an answer")
 
 
 def _asked(batch: Sequence[Observed], evaluator: Evaluator) -> list[Observed]:
@@ -92,7 +93,7 @@ def _judged(
     asked = known.count(None)
     if len(answers) != asked:
         # Verdicts too few or too many would go to the wrong cases.
-        raise ValueError(f"the judge gave {len(answers)} answers to {asked} questions")
+        raise ValueError(f"the judge gave {counted(len(answers), 'answer')} to {counted(asked, 'question')}")
     left = iter(answers)
     share = seconds / asked if asked else 0.0
     found = [Verdict(next(left), share) if response is None else Verdict(response, 0.0) for response in known]

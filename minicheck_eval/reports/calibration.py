@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.calibration import CalibrationReport
 from minicheck_eval.harness.calibration_agreement import Agreement
 from minicheck_eval.harness.calibration_answers import Answer
@@ -41,7 +42,9 @@ SHORT = ("base rate", "kappa", "AUC", "ECE")
 def print_calibration(report: CalibrationReport, console: Console) -> None:
     """Print a report; whatever text the cases hold, it comes out as text."""
     page = _Report(console, most=2 * LINE)
-    page.line(f"{report.judge['judge']} on {report.cases['count']} cases of {report.cases['path']}", style="bold")
+    page.line(
+        f"{report.judge['judge']} on {counted(report.cases['count'], 'case')} of {report.cases['path']}", style="bold"
+    )
     page.line(", ".join(f"{count} {outcome}" for outcome, count in report.outcomes.items() if count))
     page.several([f"{answer.id}: {answer.error}" for answer in report.answers if answer.error])
     if report.unclear is not None:
@@ -80,8 +83,9 @@ class _Report(Page):
 
     def agreement(self, found: Agreement, *, graded: bool) -> None:
         self.console.print()
-        left_out = f"; left out are {found.unjudged} without a usable verdict" if found.unjudged else ""
-        self.line(f"{found.count} labelled answers about {found.documents} documents{left_out}", style="bold")
+        labelled = counted(found.count, "labelled answer")
+        left_out = f"; {found.unjudged} left out for want of a usable verdict" if found.unjudged else ""
+        self.line(f"{labelled} about {counted(found.documents, 'document')}{left_out}", style="bold")
         self._confusion(found.confusion)
         table = self._table("agreement with people", "", "95 % interval")
         for name, words in NAMES.items():
@@ -97,7 +101,8 @@ class _Report(Page):
             self.line(line)
         if found.disagreements:
             self.console.print()
-            self.line(f"{len(found.disagreements)} verdicts differ from the labels; these are worth a second look:")
+            differ = counted(len(found.disagreements), "verdict differs", "verdicts differ")
+            self.line(f"{differ} from the label; worth a second look:")
         self.several([_disagreement(answer) for answer in found.disagreements])
 
     def _confusion(self, counts: Mapping[str, int]) -> None:
@@ -121,9 +126,9 @@ def _steadiness(report: CalibrationReport) -> Iterator[str]:
         yield "Batch, order and time move no support."
     elif report.noise is not None:
         moved = f"Batch, order and time move a support by up to {report.noise:.2g}"
-        threshold = f"the threshold {report.judge['threshold']:.3g}"
-        near = f": {report.near} verdicts are so near to {threshold} that this could turn them"
-        yield f"{moved}{near if report.near is not None else ''}."
+        near = counted(report.near or 0, "verdict is", "verdicts are")
+        turned = f": {near} near enough to the threshold {report.judge['threshold']:.3g} to be turned by that"
+        yield f"{moved}{turned if report.near is not None else ''}."
 
 
 def _threshold(found: Agreement, *, graded: bool) -> Iterator[str]:
@@ -188,8 +193,9 @@ def _signed(found: Estimate) -> str:
 
 
 def _cost(usage: Mapping[str, Any]) -> str:
-    asked = f"{usage['prompts']:,} prompts, {usage['asked_tokens']:,} tokens"
-    return f"{asked}, {usage['reply_tokens']:,} tokens of replies, {usage['calls']:,} calls, {usage['seconds']:.1f} s"
+    asked = f"{counted(usage['prompts'], 'prompt')}, {counted(usage['asked_tokens'], 'token')}"
+    replies, calls = f"{usage['reply_tokens']:,} of replies", counted(usage["calls"], "call")
+    return f"{asked}, {replies}, {calls}, {usage['seconds']:.1f} s"
 
 
 def _number(value: float | None, form: str = "z.4f") -> str:

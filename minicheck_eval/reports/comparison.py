@@ -85,7 +85,7 @@ def _lines(evaluator: EvaluatorComparison) -> Iterator[tuple[str, int, str]]:
             shown += 1
     left = len(evaluator.newly_failing) - shown
     if left:
-        yield f"and {left} more that newly fail", 0, ""
+        yield f"and {left} more newly failing", 0, ""
     for ids, what in ((evaluator.newly_passing, "newly passing"), (evaluator.no_verdict_now, "without a verdict now")):
         if ids:
             more = f" and {len(ids) - MOST_CASES} more" if len(ids) > MOST_CASES else ""

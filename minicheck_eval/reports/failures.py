@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.counts import counted
 from minicheck_eval.reports.case_view import BAD, CaseResult, ClaimResult, VerdictResult, case_result
 
 __all__ = ["Failure", "Failures", "Group", "failures"]
@@ -44,7 +45,7 @@ class Group:
     @property
     def title(self) -> str:
         """Tell in words how many cases ended how."""
-        return f"{self.count} {'case' if self.count == 1 else 'cases'} {ENDED[self.outcome]}"
+        return f"{counted(self.count, 'case')} {ENDED[self.outcome]}"
 
 
 class Failures:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.gates import percent
 from minicheck_eval.reports.case_view import CaseResult
@@ -75,7 +76,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "shown": _shown, "interval": interval}
+    environment.filters |= {"counted": counted, "percent": percent, "shown": _shown, "interval": interval}
     environment.globals |= {"axis": axis}
     return environment.get_template("report.html.j2")
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.gates import percent
 from minicheck_eval.reports.case_view import CaseResult
 from minicheck_eval.reports.failures import Failure, Failures, Group
@@ -70,7 +71,7 @@ def _head(head: Head) -> Iterator[str]:
     yield f"## {TITLES[head.decision.status]}"
     yield ""
     app = f", answered by {code(str(head.provenance.app.get('name', '')))}" if head.provenance.app else ""
-    yield f"{code(head.judge)} on {head.data.count:,} cases of {code(head.data.path)}{app}"
+    yield f"{code(head.judge)} on {counted(head.data.count, 'case')} of {code(head.data.path)}{app}"
     yield ""
     reasons = head.decision.reasons
     yield from (f"- {code(reason)}" for reason in reasons[:MOST_REASONS])
@@ -78,7 +79,7 @@ def _head(head: Head) -> Iterator[str]:
         yield f"- and {len(reasons) - MOST_REASONS} more, in run.json"
     if head.data.left_out:
         yield ""
-        yield f"**{len(head.data.left_out)} bad rows were left out**; run.json names them."
+        yield f"**{counted(len(head.data.left_out), 'bad row was', 'bad rows were')} left out**: see run.json."
     found = head.comparison["evaluators"] if head.comparison else {}
     for evaluator in head.evaluators:
         yield ""
@@ -172,7 +173,7 @@ def _failure(failure: Failure) -> Iterator[str]:
         elif claim.evidence is not None:
             yield f"    - best evidence, {code(case.documents[claim.evidence.place], 80)}: {code(claim.evidence.text)}"
     if len(failure.claims) > MOST_CLAIMS:
-        yield f"  - and {len(failure.claims) - MOST_CLAIMS} more claims"
+        yield f"  - and {counted(len(failure.claims) - MOST_CLAIMS, 'more claim')}"
 
 
 def _provenance(head: Head) -> Iterator[str]:

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from minicheck_eval.counts import counted
 from minicheck_eval.harness.gates import Status, percent
 from minicheck_eval.harness.run import Run
 from minicheck_eval.harness.summary import EvaluatorSummary, Tally
@@ -52,15 +53,15 @@ class _Report(Page):
         word, style = WORDS[run.decision.status]
         judge, cases = run.header["judge"], run.header["cases"]
         app = f", answered by {plain(run.header['app']['name'], most=LINE)}" if run.header.get("app") else ""
-        self.line(f"{judge['judge']} on {cases['count']} cases of {cases['path']}{app}")
+        self.line(f"{judge['judge']} on {counted(cases['count'], 'case')} of {cases['path']}{app}")
         self.line(word, style=style)
         reasons = run.decision.reasons
         for reason in reasons[:MOST_REASONS]:
             self.line(reason, indent=2)
         if len(reasons) > MOST_REASONS:
-            self.line(f"and {len(reasons) - MOST_REASONS} more reasons in run.json", indent=2)
+            self.line(f"and {counted(len(reasons) - MOST_REASONS, 'more reason')} in run.json", indent=2)
         if left_out := len(cases["left_out"]):
-            self.line(f"{left_out} bad rows were left out; run.json names them", style="yellow")
+            self.line(f"{counted(left_out, 'bad row was', 'bad rows were')} left out: see run.json", style="yellow")
         for name, tape in run.header.get("tapes", {}).items():
             self.line(_tape(name, tape, judge), style="yellow" if tape["missed"] else "dim")
         self.line(f"The run is in {run.directory}")
@@ -107,7 +108,7 @@ class _Report(Page):
             for line in _claim_lines(case, claim):
                 self.line(line, indent=4)
         if len(claims) > MOST_CLAIMS:
-            self.line(f"and {len(claims) - MOST_CLAIMS} more claims", indent=4)
+            self.line(f"and {counted(len(claims) - MOST_CLAIMS, 'more claim')}", indent=4)
 
 
 def _claim_lines(case: CaseResult, claim: ClaimResult) -> Iterator[str]:
@@ -121,14 +122,14 @@ def _claim_lines(case: CaseResult, claim: ClaimResult) -> Iterator[str]:
 
 
 def _cost(usage: Mapping[str, Any], decided: int | None) -> str:
-    words = [f"{usage['prompts']:,} prompts", f"{usage['asked_tokens']:,} tokens"]
+    words = [counted(usage["prompts"], "prompt"), counted(usage["asked_tokens"], "token")]
     if usage["computed_tokens"] < usage["asked_tokens"]:
         words[-1] += f" ({usage['computed_tokens']:,} computed)"
     if usage["reply_tokens"]:
-        words.append(f"{usage['reply_tokens']:,} tokens of replies")
-    words += [f"{usage['calls']:,} calls", f"{usage['seconds']:.1f} s"]
+        words.append(counted(usage["reply_tokens"], "token of replies", "tokens of replies"))
+    words += [counted(usage["calls"], "call"), f"{usage['seconds']:.1f} s"]
     if decided is not None:
-        words[-1] += f"; it decided {decided:,} {'case' if decided == 1 else 'cases'}"
+        words[-1] += f"; it decided {counted(decided, 'case')}"
     return ", ".join(words)
 
 
@@ -138,9 +139,11 @@ def _tape(name: str, tape: Mapping[str, Any], judge: Mapping[str, Any]) -> str:
     days = tape["first"] if tape["first"] == tape["last"] else f"{tape['first']} to {tape['last']}"
     told = judge if name == judge["judge"] else judge["fallback"]
     who = ", ".join(filter(None, (told["model"], told["revision"][:SHORT], told["backend"], told["dtype"])))
-    words = f"tape {tape['folder']} ({tape['mode']}): {records:,} answers of {who}"
+    words = f"tape {tape['folder']} ({tape['mode']}): {counted(records, 'answer')} of {who}"
     words += f", recorded {days}, digest {tape['digest'][:SHORT]}" if records else ""
-    return words + (f"; {tape['missed']:,} questions were not on it" if tape["missed"] else "")
+    return words + (
+        f"; {counted(tape['missed'], 'question was', 'questions were')} not on it" if tape["missed"] else ""
+    )
 
 
 def _cells(tally: Tally) -> list[str]:

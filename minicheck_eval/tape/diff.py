@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from minicheck_eval.counts import counted
 from minicheck_eval.scoring import Failure, Reply, Score
 from minicheck_eval.tape.record import answer_of
 from minicheck_eval.tape.tape import Tape
@@ -49,7 +50,8 @@ class Drift:
         crossed = sum(change.crosses for change in self.changed)
         moved = f"{crossed:,} of them across the threshold, by {self.largest:.3g} at most"
         only = f"{self.only_old:,} only on the old tape, {self.only_new:,} only on the new one"
-        return f"{self.same:,} answers are the same, {len(self.changed):,} changed ({moved}), {only}"
+        same = counted(self.same, "answer is", "answers are")
+        return f"{same} the same, {len(self.changed):,} changed ({moved}), {only}"
 
     def lines(self) -> list[str]:
         """Say of each change what was asked and what was answered."""

@@ -84,7 +84,7 @@ def test_stale_cases_are_listed(runs):
     """Cases older than the age are due for review; the decision does not depend on it."""
     code, out, _ = runs("run", "after.jsonl", "--out", "after", "--min-rate", "0", "--stale-after", "180d")
     assert 0 == code
-    assert "20 of 20 cases are older than 180d and due for review" in out
+    assert "older than 180d and due for review: 20 of 20 cases" in out
     assert "  2020-01-01  c0" in out
 
 

@@ -249,7 +249,7 @@ def test_a_list_of_problems_is_capped(tmp_path):
     assert 11 == len(lines)
     assert lines[0].startswith(f"{path}:2: is not JSON")
     assert "and 15 more" == lines[-1]
-    assert "mend these rows, or go on with the 1 good ones: --skip-bad" == caught.value.hint
+    assert "mend these rows, or go on with 1 good row: --skip-bad" == caught.value.hint
 
 
 def test_the_digest_of_a_file_is_that_of_its_bytes(tmp_path):

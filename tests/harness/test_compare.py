@@ -120,7 +120,7 @@ def test_what_makes_runs_unlike_is_warned_of(run_of, make_identity):
         "the judge is another: another, in the baseline fake",
         "the prompt is another: eeeeeeeeeeee…, in the baseline bbbbbbbbbbbb…",
         "the threshold is another: 0.7, in the baseline 0.5",
-        "the data set is another (dddddddddddd…, cccccccccccc…): of 2 cases in both 2 have other documents",
+        "the data set is another (dddddddddddd…, cccccccccccc…): of 2 cases in both 2 with other documents",
         "2 cases are only in the run and 2 cases are only in the baseline",
     ) == warnings
     same = run_of("same", a="pp")

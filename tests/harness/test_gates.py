@@ -108,7 +108,7 @@ def test_reasons_carry_the_arithmetic():
     passed = check(summary(billing="p" * 20), GateRule())
     assert ("fact-checking, billing: 20 of 20 passed = 100.0 % [83.9 %, 100.0 %], asked for 100 %",) == passed.reasons
     unjudged = check(summary(a="ppie"), GateRule(max_unjudged=1))
-    assert "fact-checking: 1 invalid + 1 error = 2 of 4 cases have no verdict, allowed are 1" == unjudged.reasons[0]
+    assert "fact-checking: 1 invalid + 1 error = 2 of 4 cases without a verdict, allowed: 1" == unjudged.reasons[0]
 
 
 def test_a_decision_as_json():

@@ -172,7 +172,7 @@ def test_a_case_that_got_no_answer_is_asked_again(judge_cases, make_case, fake_j
     judge = fake_judge()
     again = judge_cases(cases, judge)
     assert [["b"]] == judge.batches
-    assert ["1 cases got no answer and are asked again"] == list(again.repairs)
+    assert ["1 case got no answer and is asked again"] == list(again.repairs)
     assert "passed" == again.decision.status
     assert ["a", "b", "c"] == sorted(record["id"] for record in again.records())
 

@@ -182,7 +182,7 @@ def test_bad_rows_stop_before_a_judge_is_opened(command, tmp_path, opened):
     assert "--skip-bad" in err
     code, out, err = command("cases.jsonl", "--skip-bad")
     assert 0 == code
-    assert "1 bad rows were left out" in out
+    assert "1 bad row was left out" in out
     assert err.startswith("left out: cases.jsonl:2: unknown key")
     header = json.loads((tmp_path / "runs" / "cases-minicheck-nano" / "run.json").read_bytes())
     assert [2] == [row["line"] for row in header["cases"]["left_out"]]

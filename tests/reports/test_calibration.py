@@ -93,16 +93,16 @@ def test_without_labels_the_report_says_so(report, printed):
 
 def test_steady_supports_are_not_called_near_to_anything(report, printed):
     """Without a change, and of a bare yes or no, there is no sentence about what is near to the threshold."""
-    assert "so near to the threshold" in printed(report())
+    assert "near enough to the threshold" in printed(report())
     for values, words in (({"moved": 0.0}, "move no support"), ({"supports": [0.0, 1.0] * 5}, "only flips tell")):
         text = printed(report(**values))
-        assert (True, False) == (words in text, "so near to the threshold" in text)
+        assert (True, False) == (words in text, "near enough to the threshold" in text)
 
 
 def test_near_to_what_decides_and_to_nothing_else(report, printed):
     """Where the verdicts do not follow the threshold, as with a rubric, no count of those near to it is given."""
     text = printed(report(threshold=0.9))
-    assert (True, False) == ("move a support by up to 0.06." in text, "so near to the threshold" in text)
+    assert (True, False) == ("move a support by up to 0.06." in text, "near enough to the threshold" in text)
 
 
 def test_no_zero_is_negative(report, printed):

@@ -100,3 +100,11 @@ def test_the_foot_tells_where_it_all_comes_from(report, record):
     foot = text.split("</footer>")[0]
     for words in ("d" * 64, "c" * 64, "app:&lt;i&gt;ask", "tapes/&lt;b&gt;", "replay-only", "2026-01-01"):
         assert words in foot
+
+
+def test_one_is_not_many(report, record):
+    """One case, one prompt and one call are told as one."""
+    cost = {"prompts": 1, "asked_tokens": 20, "computed_tokens": 20, "calls": 1, "seconds": 1.0}
+    text = re.sub(r"<[^>]*>", "", report([record("a")], usage={"fact-checking": {"fake": cost}}))
+    assert "on 1 case of" in text
+    assert "1 prompt, 20 tokens, 20 computed, 1 call, 1.0 s" in text

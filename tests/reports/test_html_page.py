@@ -299,3 +299,9 @@ def test_a_baseline_fits_on_any_screen(page, record):
         found.set_viewport_size({"width": width, "height": 900})
         assert width >= found.evaluate("document.documentElement.scrollWidth")
         assert {0} == set(found.locator(".rates tbody tr, .rates thead tr").evaluate_all(OVERLAPS))
+
+
+def test_a_page_of_one_case_says_so(page, record):
+    """One case is not counted as many."""
+    found = page([record("a")])
+    assert "1 case" == found.inner_text("#count")

@@ -111,3 +111,11 @@ def test_what_broke_and_what_was_replayed_are_told(report, record):
     assert "`generation` broke" in text
     assert "answered by `app:ask`" in text
     assert "`fake` from the tape `tape`, `replay-only, recorded 2026-01-01 to 2026-01-02`" in text
+
+
+def test_one_is_not_many(report, record, claim):
+    """One case, one row and one more claim are told as one."""
+    cases = {"path": "cases.jsonl", "sha256": "c" * 64, "count": 1, "left_out": [{}]}
+    text = report([record("a", "fail", claims=[claim("x", 0.1)] * 4)], cases=cases)
+    for words in ("on 1 case of `cases.jsonl`", "**1 bad row was left out**", "and 1 more claim\n"):
+        assert words in text

@@ -188,4 +188,4 @@ def test_the_cost_of_each_judge_and_who_decided_are_told(report):
     assert (
         "fact-checking, small: 1,200 prompts, 50,000 tokens (20,000 computed), 7 calls, 2.5 s; it decided 4 cases"
     ) in text
-    assert "fact-checking, large: 1 prompts, 80 tokens, 12 tokens of replies, 2 calls, 0.8 s; it decided 1 case" in text
+    assert "fact-checking, large: 1 prompt, 80 tokens, 12 tokens of replies, 2 calls, 0.8 s; it decided 1 case" in text

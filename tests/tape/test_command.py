@@ -58,15 +58,15 @@ def test_verify_names_the_damaged_line(command, record):
     code, output, error = command("verify", folder)
     assert 3 == code
     assert f"damaged: {path}:" in output
-    assert "1 lines" in error
+    assert "1 line of" in error
 
 
 def test_prune_says_how_much_goes(command, record):
     """Nothing is dropped in a dry run, and nothing without --unused."""
     folder = record("one", a=0.9)
     assert 2 == command("prune", folder)[0]
-    assert "one: 0 lines would go, 3 stay" in command("prune", folder, "--unused", "--dry-run")[1]
-    assert "one: 0 lines went, 3 stay" in command("prune", folder, "--unused")[1]
+    assert "one: 0 lines would go, 3 kept" in command("prune", folder, "--unused", "--dry-run")[1]
+    assert "one: 0 lines went, 3 kept" in command("prune", folder, "--unused")[1]
     assert 2 == command("prune", folder, "--unused")[0]
 
 
@@ -78,7 +78,7 @@ def test_diff_lists_what_drifted_the_worst_first(command, record):
     assert 1 == code
     first, second, last = output.splitlines()
     assert ("! 0.700 → 0.200 c", "~ 0.800 → 0.700 b") == (first, second)
-    assert "1 answers are the same, 2 changed (1 of them across the threshold, by 0.5 at most), 1 only on" in last
+    assert "1 answer is the same, 2 changed (1 of them across the threshold, by 0.5 at most), 1 only on" in last
     assert 0 == command("diff", old, old)[0]
 
 

@@ -215,7 +215,7 @@ def test_a_changed_answer_could_not_be_judged_in_ci(command, ollama):
     code, output, _ = command(*run, "--mode", "replay-only", "--out", "other")
     assert 3 == code
     assert "asked 'The ferry leaves at noon.'" in " ".join(output.split())
-    assert "1 questions were not on it" in " ".join(output.split())
+    assert "1 question was not on it" in " ".join(output.split())
 
 
 def test_a_run_without_a_tape_is_not_forgotten(command, ollama):

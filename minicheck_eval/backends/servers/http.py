@@ -15,6 +15,7 @@ import httpx
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_exponential, wait_random
 
 from minicheck_eval.backends.servers.answers import MOST_WAIT_S, AskAgain, Refused, read_value
+from minicheck_eval.counts import counted
 from minicheck_eval.errors import BackendError, BadInput
 
 __all__ = ["BACK_OFF", "Answer", "Refused", "Transport", "Unanswered", "is_this_machine"]
@@ -151,8 +152,9 @@ class Transport:
         try:
             return retrying(once), seconds, len(failed) + 1
         except AskAgain as last:
+            tries = counted(len(failed), "try", "tries")
             raise Unanswered(
-                f"no answer from {self.base_url}{path} after {_times(len(failed))}; the last time: {last}",
+                f"no answer from {self.base_url}{path} after {tries}; the last time: {last}",
                 silent=last.silent,
                 hint=last.hint,
             ) from None
@@ -233,7 +235,3 @@ def checked_key(key: str | None) -> str:
     if not (key.isascii() and key.isprintable()):
         raise BadInput("the key for the server holds characters that no key has", hint="set it again, in ASCII")
     return key
-
-
-def _times(count: int) -> str:
-    return "one try" if count == 1 else f"{count} tries"

@@ -131,7 +131,7 @@ function documentCard(found, place) {
     if (to < text.length) shown.append(" …");
     if (!text) shown.append(element("span", { class: "quiet" }, "This document has no text."));
     all.hidden = to - from >= text.length;
-    all.textContent = `Show all ${text.length.toLocaleString("en")} characters`;
+    all.textContent = `Show all ${counted(text.length, "character")}`;
     const mark = shown.querySelector(".evidence");
     if (mark) requestAnimationFrame(() => { shown.scrollTop = Math.max(0, mark.offsetTop - 40); });
   };

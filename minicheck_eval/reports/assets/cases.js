@@ -36,6 +36,7 @@ function write(parent, text) {
   return parent;
 }
 
+const counted = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`;
 const isolated = (name, text, attributes = {}) => write(element(name, { dir: "auto", ...attributes }), text);
 
 function state() {
@@ -124,9 +125,9 @@ function refresh() {
   $("list").replaceChildren();
   more();
   $("nothing").hidden = seen.cases.length > 0;
-  const all = cases.length.toLocaleString("en");
+  const all = counted(cases.length, "case");
   const count = seen.cases.length.toLocaleString("en");
-  $("count").textContent = count === all ? `${all} cases` : `${count} of ${all} cases`;
+  $("count").textContent = seen.cases.length === cases.length ? all : `${count} of ${all}`;
   remember(asked);
 }
 
