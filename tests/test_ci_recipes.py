@@ -151,6 +151,22 @@ def test_both_services_run_the_same():
         assert [line.removesuffix(" || true") for line in one] == other
 
 
+def test_each_job_starts_when_it_should():
+    """Pull requests replay; the judge is asked at night and before a release, and never by a pull request."""
+    starts = {key: yaml.safe_load(block) for key, (block, _) in snippets().items()}
+    # "on" is a truth value of YAML.
+    assert "pull_request" == starts["grounding", GITHUB][True]
+    drift = starts["drift", GITHUB][True]
+    assert {"schedule", "release"} == set(drift)
+    assert re.fullmatch(r"\d+ \d+ \* \* \*", drift["schedule"][0]["cron"])
+    (rule,) = starts["drift", GITLAB]["drift"]["rules"]
+    assert '$CI_PIPELINE_SOURCE == "schedule" || $CI_COMMIT_TAG' == rule["if"]
+    assert "rules" not in starts["grounding", GITLAB]["grounding"]
+    for service in (GITHUB, GITLAB):
+        asking = [line for line in chain(*commands("grounding", service)) if " run " in line]
+        assert all("--mode replay-only" in line or "--evaluators retrieval" in line for line in asking)
+
+
 @both
 def test_a_pull_request_that_changes_nothing_is_green(carry_out, service):
     """Retrieval is checked with the application's own retriever, and all verdicts come from the tape."""

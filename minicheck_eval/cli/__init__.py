@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         error.show()
         code = 2
     except (click.Abort, KeyboardInterrupt):
-        click.echo("interrupted; the same command goes on where this one stopped", err=True)
+        click.echo("interrupted; the same command goes on from what a run or a tape holds by now", err=True)
         code = INTERRUPTED
     except MinicheckError as error:
         click.echo(f"error: {error}", err=True)

@@ -81,9 +81,12 @@ def calibrate(
 
 
 def _examine(cases: Path, options: dict[str, Any]) -> CalibrationReport:
+    from dataclasses import asdict
+
     from minicheck_eval.harness.calibration import examine, examine_run
     from minicheck_eval.harness.calibration_rounds import ask_rounds
     from minicheck_eval.harness.cases import load
+    from minicheck_eval.harness.cost import Meter
 
     seed = options["seed"]
     if cases.is_dir():
@@ -96,6 +99,9 @@ def _examine(cases: Path, options: dict[str, Any]) -> CalibrationReport:
 
     opened = open_judge(options["judge"], evaluator=options["evaluator"], **judge_arguments(options))
     with opened as judge, progress_bar() as progress:
+        for note in judge.notes:
+            click.echo(note, err=True)
+        meter = Meter({options["evaluator"]: judge})
         rounds = list(
             ask_rounds(
                 loaded.cases,
@@ -107,8 +113,10 @@ def _examine(cases: Path, options: dict[str, Any]) -> CalibrationReport:
                 progress=progress,
             )
         )
+        meter.charge(options["evaluator"])
+    usage = {name: asdict(spent) for name, spent in meter.spent.get(options["evaluator"], {}).items()}
     source = {"path": str(cases), "sha256": loaded.digest, "count": len(loaded.cases)}
-    return examine(rounds, judge=judge.identity.to_json(), cases=source, seed=seed)
+    return examine(rounds, judge=judge.identity.to_json(), cases=source, seed=seed, usage=usage)
 
 
 def _draw(report: CalibrationReport, path: Path) -> None:
@@ -116,7 +124,7 @@ def _draw(report: CalibrationReport, path: Path) -> None:
     from minicheck_eval.reports.reliability_diagram import reliability_svg
 
     if report.agreement is None:
-        raise BadInput("without labels there is nothing to draw", hint="give some cases a label")
+        raise BadInput(f"there is nothing to draw: {report.no_agreement}", hint="give some cases a label")
     replace(path, [reliability_svg(report.agreement, report.judge["judge"])])
 
 

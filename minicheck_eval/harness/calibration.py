@@ -10,9 +10,16 @@ from typing import Any
 
 from minicheck_eval.calibration import Calibration, binding
 from minicheck_eval.contract import Outcome
-from minicheck_eval.errors import BadInput, CouldNotJudge
+from minicheck_eval.errors import BadInput
 from minicheck_eval.harness.calibration_agreement import Agreement, agreement
-from minicheck_eval.harness.calibration_answers import Answer, answer_of, judged_of, measurable
+from minicheck_eval.harness.calibration_answers import (
+    Answer,
+    answer_of,
+    check_any_judged,
+    count_outcomes,
+    judged_of,
+    measurable,
+)
 from minicheck_eval.harness.calibration_maps import FITS
 from minicheck_eval.harness.calibration_rounds import Round, RoundFinding, compare_rounds
 from minicheck_eval.harness.journal import HEADER, read_header, read_records
@@ -34,24 +41,46 @@ class CalibrationReport:
     answers: tuple[Answer, ...]
     outcomes: Mapping[str, int]
     unclear: Rate | None
-    """Claims to which the judge said neither yes nor no, of all."""
+    """Claims to which the judge said neither yes nor no, of all that got an answer."""
     rounds: tuple[RoundFinding, ...]
     agreement: Agreement | None
     """None where no label can be held against a verdict."""
+    usage: Mapping[str, Mapping[str, Any]]
+    """What each judge was asked and what that cost, by name; empty where none was asked."""
+
+    @property
+    def no_agreement(self) -> str:
+        """Say why it is not known how far people agree, where it is not."""
+        if all(answer.label is None for answer in self.answers):
+            return "no answer has a label"
+        return "no labelled answer has a verdict whose support is fully known"
+
+    @property
+    def is_graded(self) -> bool:
+        """Tell whether the judge gives probabilities, and not a bare yes or no."""
+        return any(answer.support not in (None, 0.0, 1.0) for answer in self.answers)
 
     @property
     def noise(self) -> float | None:
         """Return the largest change of a support when nothing but the batch, the order or the time was another."""
-        return max((r.largest_change or 0.0 for r in self.rounds if r.kind in SAME_QUESTION), default=None)
+        changes = [r.largest_change for r in self.rounds if r.kind in SAME_QUESTION and r.largest_change is not None]
+        return max(changes, default=None)
 
     @property
     def near(self) -> int | None:
-        """Count the answers whose support is so near to the threshold that the noise could turn them."""
-        if self.noise is None:
+        """Count the answers whose support is so near to the threshold that the noise could turn them.
+
+        Of a bare yes or no none is nearer than another, and a rubric does not decide by the threshold: None.
+        """
+        if self.noise is None or not self.is_graded:
             return None
         threshold: float = self.judge["threshold"]
-        supports = [a.support for a in self.answers if a.outcome.judged and a.support is not None]
-        return sum(abs(support - threshold) <= self.noise for support in supports)
+        known = [
+            (a.support, a.outcome is Outcome.PASS) for a in self.answers if a.outcome.judged and a.support is not None
+        ]
+        if any((support > threshold) is not passed for support, passed in known):
+            return None
+        return sum(abs(support - threshold) <= self.noise for support, _ in known)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON-ready values."""
@@ -62,32 +91,39 @@ class CalibrationReport:
             "cases": dict(self.cases),
             "seed": self.seed,
             "outcomes": dict(self.outcomes),
+            "errors": dict(Counter(answer.error for answer in self.answers if answer.error).most_common()),
             "unclear": {"claims": self.unclear and self.unclear.to_json(), "said": dict(said.most_common())},
             "rounds": [found.to_json() for found in self.rounds],
+            "graded": self.is_graded,
             "noise": self.noise,
             "near_threshold": self.near,
             "agreement": self.agreement and self.agreement.to_json(),
+            "usage": {name: dict(usage) for name, usage in self.usage.items()},
         }
 
 
 def examine(
-    rounds: Sequence[Round], *, judge: Mapping[str, Any], cases: Mapping[str, Any], seed: int
+    rounds: Sequence[Round],
+    *,
+    judge: Mapping[str, Any],
+    cases: Mapping[str, Any],
+    seed: int,
+    usage: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> CalibrationReport:
     """Hold rounds against the first of them, and the first against the labels."""
     first = rounds[0].answers
-    if not any(answer.outcome.judged for answer in first):
-        counts = ", ".join(f"{n} {outcome}" for outcome, n in _outcomes(first).items() if n)
-        raise CouldNotJudge(f"there is no verdict to calibrate by: {counts}", hint="try one: minicheck-eval check")
+    check_any_judged(first)
     asked = sum(a.claims for a in first if a.outcome is not Outcome.NOT_CHECKABLE)
     return CalibrationReport(
         judge=judge,
         cases=cases,
         seed=seed,
         answers=first,
-        outcomes=_outcomes(first),
+        outcomes=count_outcomes(first),
         unclear=rate(sum(len(answer.unclear) for answer in first), asked),
         rounds=tuple(compare_rounds(rounds[0], other) for other in rounds[1:]),
         agreement=agreement(first, threshold=judge["threshold"], seed=seed),
+        usage=usage or {},
     )
 
 
@@ -112,7 +148,7 @@ def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration |
     """
     found = report.agreement
     if found is None or found.threshold is None:
-        reason = "there are too few labels" if found is None else found.no_threshold
+        reason = report.no_agreement if found is None else found.no_threshold
         raise BadInput(f"nothing can be fitted: {reason}", hint="give both labels, on several documents")
     if report.judge.get("calibration") or report.judge.get("fallback"):
         raise BadInput("the judge has a calibration or a fallback", hint="calibrate each judge alone, as it is")
@@ -140,8 +176,3 @@ def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration |
             "map": tried and tried.to_json(),
         },
     )
-
-
-def _outcomes(answers: Sequence[Answer]) -> dict[str, int]:
-    counts = Counter(answer.outcome for answer in answers)
-    return {outcome.value: counts[outcome] for outcome in Outcome}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from minicheck_eval.contract import Outcome
+from minicheck_eval.errors import CouldNotJudge
 from minicheck_eval.harness.calibration_measures import Judged
 from minicheck_eval.identity import digest
 from minicheck_eval.text.language import language_of
 
-__all__ = ["Answer", "answer_of", "judged_of", "measurable"]
+__all__ = ["Answer", "answer_of", "check_any_judged", "count_outcomes", "judged_of", "measurable"]
 
 NEITHER = "neither_yes_nor_no"
 LONG_WORDS = 200
@@ -34,8 +36,11 @@ class Answer:
     groups: Mapping[str, str]
     """Kind of group → the group that this answer is in."""
     claims: int = 1
+    """How many got an answer."""
     unclear: tuple[str, ...] = ()
     """What the judge said to each claim in place of a yes or a no."""
+    error: str = ""
+    """Why there is no answer, where there is none."""
 
 
 def answer_of(case: Mapping[str, Any], verdict: Mapping[str, Any]) -> Answer:
@@ -43,19 +48,37 @@ def answer_of(case: Mapping[str, Any], verdict: Mapping[str, Any]) -> Answer:
     metadata = verdict.get("metadata", {})
     claims = metadata.get("claims") or [metadata]
     texts = [document["text"] for document in case["documents"] if document["text"]]
-    known = all(claim.get("support") is not None for claim in claims)
+    # No claim without a score could pull it below 0.
+    known = verdict["score"] == 0 or all(claim.get("support") is not None for claim in claims)
     answer = case["answer"] or ""
+    outcome = Outcome(verdict["outcome"])
     return Answer(
         id=case["id"],
         text=answer,
         label=case["label"],
-        outcome=Outcome(verdict["outcome"]),
+        outcome=outcome,
         support=verdict["score"] if known or "claims" not in metadata else None,
         evidence=digest(texts[:1]),
         groups={"slice": case["slice"], **_traits(answer, texts, metadata)},
-        claims=len(claims),
+        claims=sum(claim.get("outcome", outcome) != Outcome.ERROR for claim in claims),
         unclear=tuple(str(claim.get("detail", "")) for claim in claims if claim.get("reason") == NEITHER),
+        error=_why(claims, verdict) if outcome is Outcome.ERROR else "",
     )
+
+
+def count_outcomes(answers: Iterable[Answer]) -> dict[str, int]:
+    """Count every outcome by its name."""
+    counts = Counter(answer.outcome for answer in answers)
+    return {outcome.value: counts[outcome] for outcome in Outcome}
+
+
+def check_any_judged(answers: Sequence[Answer]) -> None:
+    """Raise `CouldNotJudge` where no answer has a verdict."""
+    if any(answer.outcome.judged for answer in answers):
+        return
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in count_outcomes(answers).items() if n)
+    said = next((f"; of {a.id}: {why}" for a in answers for why in (a.error, *a.unclear) if why), "")
+    raise CouldNotJudge(f"there is no verdict to calibrate by: {counts}{said}", hint="try one: minicheck-eval check")
 
 
 def measurable(answer: Answer) -> bool:
@@ -73,6 +96,11 @@ def judged_of(answers: Iterable[Answer]) -> Judged:
         passed=np.array([row.outcome is Outcome.PASS for row in rows], dtype=bool),
         clusters=clusters,
     )
+
+
+def _why(claims: Sequence[Mapping[str, Any]], verdict: Mapping[str, Any]) -> str:
+    details = (claim.get("detail") for claim in claims if claim.get("outcome") == Outcome.ERROR)
+    return str(next(filter(None, details), None) or verdict["feedback"])
 
 
 def _traits(answer: str, texts: Sequence[str], metadata: Mapping[str, Any]) -> dict[str, str]:

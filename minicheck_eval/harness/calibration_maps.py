@@ -25,6 +25,8 @@ __all__ = ["FITS", "MapFinding", "fit_isotonic", "fit_platt", "try_map"]
 
 SupportMap = PlattMap | IsotonicMap
 LEAST_SLOPE = 1e-6
+RISE = 1e-4
+"""By how much a rising curve is drawn to the diagonal: too little to see, and no stretch of it is level."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,7 @@ def fit_platt(supports: Array, labels: Array) -> PlattMap | None:
     a fault do not make the curve a step.
     """
     positives, negatives = int(labels.sum()), int((~labels).sum())
-    if not positives or not negatives:
+    if not positives or not negatives or supports.min() == supports.max():
         return None
     targets = np.where(labels, (positives + 1) / (positives + 2), 1 / (negatives + 2))
     odds = np.array([log_odds(float(support)) for support in supports])
@@ -74,16 +76,23 @@ def fit_platt(supports: Array, labels: Array) -> PlattMap | None:
 
 
 def fit_isotonic(supports: Array, labels: Array) -> IsotonicMap | None:
-    """Fit the rising curve with the least squared error; None where there is only one label, or one support."""
+    """Fit the rising curve with the least squared error; None where more support does not mean more.
+
+    It rises from 0 to 1 without a level stretch, so that supports keep their order and verdicts do not change.
+    """
     points, places = np.unique(supports, return_inverse=True)
-    if labels.all() or not labels.any() or len(points) == 1:
-        return None
     counts = np.bincount(places)
     shares = np.bincount(places, weights=labels) / counts
-    heights = np.clip(isotonic_regression(shares, weights=counts).x, 0, 1)
+    heights = isotonic_regression(shares, weights=counts).x
+    if heights[0] == heights[-1]:
+        return None
+    ends = np.union1d(points, [0.0, 1.0])
+    points, heights = ends, np.interp(ends, points, heights)
     # Inside a level stretch only its two ends say something.
     inside = np.concatenate([[False], (heights[1:-1] == heights[:-2]) & (heights[1:-1] == heights[2:]), [False]])
-    return IsotonicMap(supports=points[~inside].tolist(), probabilities=heights[~inside].tolist())
+    points, heights = points[~inside], heights[~inside]
+    rising = np.clip(heights + RISE * (points - heights), 0, 1)
+    return IsotonicMap(supports=points.tolist(), probabilities=rising.tolist())
 
 
 FITS: Mapping[str, Callable[[Array, Array], SupportMap | None]] = {"platt": fit_platt, "isotonic": fit_isotonic}

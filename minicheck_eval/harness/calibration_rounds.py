@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from minicheck_eval.contract import EvaluationRequest, EvaluationResponse, Evaluator, Outcome
 from minicheck_eval.errors import MinicheckError
 from minicheck_eval.evaluators.feedback import failed
-from minicheck_eval.harness.calibration_answers import Answer, answer_of
+from minicheck_eval.harness.calibration_answers import Answer, answer_of, check_any_judged
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.progress import Progress, Step
 from minicheck_eval.harness.statistics import Rate, rate
@@ -69,7 +69,12 @@ class RoundFinding:
 
     kind: Kind
     name: str
+    errors: int
+    """Cases without an answer in this round."""
+    unclear: int
+    """Claims to which the judge said neither yes nor no in this round."""
     flipped: Rate | None
+    """Of the cases with an answer in both rounds: what no judge answered says nothing about how steady it is."""
     flips: tuple[Flip, ...]
     mean_change: float | None
     """Of the support; above zero where it rose."""
@@ -81,6 +86,8 @@ class RoundFinding:
         return {
             "kind": self.kind,
             "name": self.name,
+            "errors": self.errors,
+            "unclear": self.unclear,
             "flipped": self.flipped and self.flipped.to_json(),
             "flips": [flip.to_json() for flip in self.flips],
             "mean_change": self.mean_change,
@@ -98,9 +105,13 @@ def ask_rounds(
     seed: int,
     progress: Progress,
 ) -> Iterator[Round]:
-    """Ask round after round; the first is what all others are held against."""
+    """Ask round after round; the first is what all others are held against, and without a verdict the last.
+
+    Raises `CouldNotJudge` where the first gives none.
+    """
     plans = _plans(repeats, batch_cases, probes=probes)
     total, claims = len(plans) * len(cases), 0
+    progress(Step(0, total))
     for place, plan in enumerate(plans):
         if (repetition := getattr(evaluator, "repetition", None)) is not None:
             repetition(plan.repetition)
@@ -115,15 +126,19 @@ def ask_rounds(
                 answers[i] = answer_of(cases[i].to_json(), response.to_json())
                 claims += answers[i].claims
             progress(Step(place * len(cases) + len(answers), total, claims))
-        yield Round(kind=plan.kind, name=plan.name, answers=tuple(answers[i] for i in range(len(cases))))
+        found = Round(kind=plan.kind, name=plan.name, answers=tuple(answers[i] for i in range(len(cases))))
+        if plan.kind == "first":
+            check_any_judged(found.answers)
+        yield found
 
 
 def compare_rounds(first: Round, other: Round) -> RoundFinding:
-    """Tell what changed; cases with nothing to check in both rounds do not count."""
+    """Tell what changed; cases with nothing to check in both rounds, or without an answer in one, do not count."""
     pairs = [
         (before, after)
         for before, after in zip(first.answers, other.answers, strict=True)
         if {before.outcome, after.outcome} != {Outcome.NOT_CHECKABLE}
+        and Outcome.ERROR not in (before.outcome, after.outcome)
     ]
     flips = tuple(
         Flip(before.id, before.outcome, after.outcome, before.support, after.support)
@@ -134,6 +149,8 @@ def compare_rounds(first: Round, other: Round) -> RoundFinding:
     return RoundFinding(
         kind=other.kind,
         name=other.name,
+        errors=sum(answer.outcome is Outcome.ERROR for answer in other.answers),
+        unclear=sum(len(answer.unclear) for answer in other.answers),
         flipped=rate(len(flips), len(pairs)),
         flips=flips,
         mean_change=sum(changes) / len(changes) if changes else None,

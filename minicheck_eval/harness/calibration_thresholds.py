@@ -69,7 +69,9 @@ def find_threshold(judged: Judged, current: float, *, seed: int) -> ThresholdFin
     for part in parts:
         held_out = part[None] == np.unique(part)[:, None]
         chosen = best_thresholds(judged, (~held_out).astype(float), current)
-        passed += (judged.supports > chosen[part]) / len(parts)
+        passed += judged.supports > chosen[part]
+    # Counts are divided once: a sum of tenths is no whole, and its rounding would be a gain.
+    passed /= len(parts)
     now = (judged.supports > current).astype(float)
     drawn = [best_thresholds(judged, weights, current) for weights in resamples(judged.clusters, seed=seed)]
 

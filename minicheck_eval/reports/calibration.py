@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -45,6 +46,7 @@ def print_calibration(report: CalibrationReport, console: Console) -> None:
         f"{report.judge['judge']} on {counted(report.cases['count'], 'case')} of {report.cases['path']}", style="bold"
     )
     page.line(", ".join(f"{count} {outcome}" for outcome, count in report.outcomes.items() if count))
+    page.several([f"{answer.id}: {answer.error}" for answer in report.answers if answer.error])
     if report.unclear is not None:
         page.line(f"neither yes nor no: {_rate(report.unclear)} of the claims")
     unclear = [(answer.id, words) for answer in report.answers for words in answer.unclear]
@@ -52,9 +54,11 @@ def print_calibration(report: CalibrationReport, console: Console) -> None:
     if report.rounds:
         page.rounds(report)
     if report.agreement is None:
-        page.line("No verdict has a label beside it: agreement with people is not known.", style="yellow")
+        page.line(f"Agreement with people is not known: {report.no_agreement}.", style="yellow")
     else:
-        page.agreement(report.agreement)
+        page.agreement(report.agreement, graded=report.is_graded)
+    for name, usage in report.usage.items():
+        page.line(f"{name}: {_cost(usage)}", style="dim")
 
 
 class _Report(Page):
@@ -67,22 +71,17 @@ class _Report(Page):
             self.line(f"and {len(lines) - MOST_CASES} more: --json FILE lists them", indent=2)
 
     def rounds(self, report: CalibrationReport) -> None:
-        table = self._table("asked again", "", "flipped", "largest change", "mean change")
+        table = self._table("asked again", "", "flipped", "neither", "errors", "largest change", "mean change")
         for found in report.rounds:
             flipped = "none asked" if found.flipped is None else f"{found.flipped.k}/{found.flipped.n}"
-            table.add_row(
-                found.kind, found.name, flipped, _number(found.largest_change), _number(found.mean_change, "+.4f")
-            )
+            changes = _number(found.largest_change), _number(found.mean_change, "+z.4f")
+            table.add_row(found.kind, found.name, flipped, str(found.unclear), str(found.errors), *changes)
         self.console.print(table)
         self.several([line for found in report.rounds for line in _flips(found)])
-        if report.noise is not None:
-            self.line(
-                f"Batch, order and time move a support by up to {report.noise:.2g}: "
-                f"{counted(report.near or 0, 'verdict is', 'verdicts are')} near enough to the threshold "
-                f"{report.judge['threshold']:.3g} to be turned by that."
-            )
+        for line in _steadiness(report):
+            self.line(line)
 
-    def agreement(self, found: Agreement) -> None:
+    def agreement(self, found: Agreement, *, graded: bool) -> None:
         self.console.print()
         labelled = counted(found.count, "labelled answer")
         left_out = f"; {found.unjudged} left out for want of a usable verdict" if found.unjudged else ""
@@ -95,10 +94,10 @@ class _Report(Page):
         table = self._table("group", "", "n", "bal. acc.", "95 % interval", *SHORT)
         for group in found.groups:
             cells = [*_estimate(group.measures["balanced_accuracy"])]
-            cells += [_number(group.measures[name].value, ".3f") for name in IN_GROUPS]
+            cells += [_number(group.measures[name].value, "z.3f") for name in IN_GROUPS]
             table.add_row(group.kind, self.text(group.name), str(group.count), *cells)
         self.console.print(table)
-        for line in (*_threshold(found), *_maps(found)):
+        for line in (*_threshold(found, graded=graded), *_maps(found)):
             self.line(line)
         if found.disagreements:
             self.console.print()
@@ -120,14 +119,32 @@ class _Report(Page):
         return table
 
 
-def _threshold(found: Agreement) -> Iterator[str]:
+def _steadiness(report: CalibrationReport) -> Iterator[str]:
+    if not report.is_graded:
+        yield "The judge says yes or no and gives no probability: only flips tell how steady it is."
+    elif report.noise == 0:
+        yield "Batch, order and time move no support."
+    elif report.noise is not None:
+        moved = f"Batch, order and time move a support by up to {report.noise:.2g}"
+        near = counted(report.near or 0, "verdict is", "verdicts are")
+        turned = f": {near} near enough to the threshold {report.judge['threshold']:.3g} to be turned by that"
+        yield f"{moved}{turned if report.near is not None else ''}."
+
+
+def _threshold(found: Agreement, *, graded: bool) -> Iterator[str]:
     if found.threshold is None:
         yield f"No threshold was looked for: {found.no_threshold}."
         return
     one = found.threshold
+    if not graded and one.best == one.current:
+        yield (
+            "There is no threshold to choose: of a plain yes or no the AUC is a balanced accuracy, and the Brier score "
+            "a share of wrong verdicts."
+        )
+        return
     between = "" if one.low is None else f" (95 %: {one.low:.3g} to {one.high:.3g})"
     yield f"Threshold {one.current:.3g} now, {one.best:.3g} would be best here{between}."
-    then, now = _number(one.then.value, ".3f"), _number(one.now.value, ".3f")
+    then, now = _number(one.then.value, "z.3f"), _number(one.now.value, "z.3f")
     yield (
         f"Chosen on other documents than it is tried on, the best has a balanced accuracy of {then}, the present one "
         f"of {now}: a gain of {_signed(one.gain)}, {_beyond(one.gain)}."
@@ -139,7 +156,7 @@ def _maps(found: Agreement) -> Iterator[str]:
         if one is None:
             yield f"A map of the kind {kind} cannot be fitted and tried on these labels."
             continue
-        brier, error = _number(one.brier.value, ".3f"), _number(one.calibration_error.value, ".3f")
+        brier, error = _number(one.brier.value, "z.3f"), _number(one.calibration_error.value, "z.3f")
         gain = f"a gain of {_signed(one.gain)}, {_beyond(one.gain)}"
         yield f"Map {kind}, tried on other documents: Brier score {brier} ({gain}), calibration error {error}."
 
@@ -167,13 +184,19 @@ def _rate(found: Rate) -> str:
 
 def _estimate(found: Estimate) -> tuple[str, str]:
     interval = "none" if found.low is None else f"{found.low:.3f} - {found.high:.3f}"
-    return _number(found.value, ".3f"), interval
+    return _number(found.value, "z.3f"), interval
 
 
 def _signed(found: Estimate) -> str:
-    value = _number(found.value, "+.3f")
-    return value if found.low is None else f"{value} [{found.low:+.3f}, {found.high:+.3f}]"
+    value = _number(found.value, "+z.3f")
+    return value if found.low is None else f"{value} [{found.low:+z.3f}, {found.high:+z.3f}]"
 
 
-def _number(value: float | None, form: str = ".4f") -> str:
+def _cost(usage: Mapping[str, Any]) -> str:
+    asked = f"{counted(usage['prompts'], 'prompt')}, {counted(usage['asked_tokens'], 'token')}"
+    replies, calls = f"{usage['reply_tokens']:,} of replies", counted(usage["calls"], "call")
+    return f"{asked}, {replies}, {calls}, {usage['seconds']:.1f} s"
+
+
+def _number(value: float | None, form: str = "z.4f") -> str:
     return "none" if value is None else format(value, form)

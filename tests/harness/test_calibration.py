@@ -167,6 +167,44 @@ def test_a_support_that_is_not_fully_known_is_not_measured(make_case):
     assert None is answer_of(make_case("a", label=True).to_json(), verdict).support
 
 
+def test_no_claim_can_pull_a_support_below_zero(make_case):
+    """A plain no is fully known, whatever became of the other claims: answers that fail are not left out for that."""
+    claims = [{"support": 0.0}, {"support": None, "reason": "neither_yes_nor_no"}]
+    verdict = EvaluationResponse(Outcome.FAIL, 0.0, "", {"claims": claims, "chunks": []}).to_json()
+    assert 0.0 == answer_of(make_case("a", label=True).to_json(), verdict).support
+
+
+def test_labels_beside_supports_that_are_not_known_are_no_agreement(examined, make_case):
+    """Where labels are there and supports are not, the report does not say that labels are missing."""
+    claims = [{"support": 0.3}, {"support": None, "reason": "too_long"}]
+    report = examined(
+        lambda _: EvaluationResponse(Outcome.FAIL, 0.3, "", {"claims": claims, "chunks": []}),
+        [make_case("a", label=True)],
+    )
+    assert (None, True) == (report.agreement, "support is fully known" in report.no_agreement)
+
+
+def test_without_a_support_to_compare_no_noise_is_known(examined):
+    """Supports that could not be compared have not been found steady."""
+    given = iter([0.9] + [None] * 19)
+
+    def answer(_):
+        support = next(given)
+        return EvaluationResponse(Outcome.INVALID if support is None else Outcome.PASS, support, "", {})
+
+    report = examined(answer, repeats=2, probes=False)
+    assert (None, None) == (report.noise, report.near)
+
+
+def test_progress_begins_before_the_first_answer(fake_judge, cases):
+    """A judge that takes minutes for a batch has a bar from the beginning."""
+    steps = []
+    settings = {"repeats": 2, "probes": False, "batch_cases": 5, "seed": 0, "progress": steps.append}
+    list(ask_rounds(cases, fake_judge(), **settings))
+    assert [0, 5, 10, 15, 20] == [step.done for step in steps]
+    assert {20} == {step.total for step in steps}
+
+
 def test_confusion_and_disagreements(examined, cases):
     """The four counts, and the cases where judge and label differ, the most confident first."""
     supports = {"Answer 0.": 0.1, "Answer 1.": 0.99, "Answer 3.": 0.6}
@@ -196,7 +234,7 @@ def test_labels_are_not_needed(examined, make_case):
     report = examined(given=[make_case("a"), make_case("b")])
     assert None is report.agreement
     assert report.rounds
-    with pytest.raises(BadInput, match="too few labels"):
+    with pytest.raises(BadInput, match="no answer has a label"):
         calibration_of(report, "platt")
 
 

@@ -1,15 +1,18 @@
 """The numbers of a calibration, against scikit-learn and SciPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
+from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from minicheck_eval.calibration import log_odds
-from minicheck_eval.harness.calibration_maps import fit_isotonic, fit_platt, try_map
+from minicheck_eval.harness.calibration_maps import RISE, fit_isotonic, fit_platt, try_map
 from minicheck_eval.harness.calibration_measures import (
     BINS,
     Judged,
@@ -73,6 +76,18 @@ def test_calibration_error_by_hand():
         clusters=np.arange(4),
     )
     assert (0.7 + 0.8) / 4 == pytest.approx(estimates(rows, seed=0)["calibration_error"].value)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_calibration_error_is_the_gap_of_scikit_learn_s_curve(seed):
+    """Over the library's ten bins, the gaps between what was said and what was right, weighted by their answers."""
+    random = np.random.default_rng(seed)
+    supports, labels = random.random(150), random.random(150) < 0.6
+    rows = Judged(supports=supports, labels=labels, passed=supports > 0.5, clusters=np.arange(150))
+    right, said = calibration_curve(labels, supports, n_bins=BINS)
+    counts = np.histogram(supports, bins=BINS, range=(0, 1))[0]
+    expected = (np.abs(right - said) * counts[counts > 0]).sum() / 150
+    assert expected == pytest.approx(estimates(rows, seed=0)["calibration_error"].value, abs=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
@@ -175,12 +190,12 @@ def test_no_threshold_is_looked_for_where_none_can_be_tried(rows):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_isotonic_maps_equal_scikit_learn_s(seed):
-    """The curve is the library's at every support and between them."""
+    """The curve is the library's at every support and between them, but for the rise that leaves no stretch level."""
     rows = judged(150, seed=seed)
     oracle = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(rows.supports, rows.labels)
     fitted = fit_isotonic(rows.supports, rows.labels)
     points = np.linspace(0, 1, 301)
-    assert oracle.predict(points) == pytest.approx([fitted(float(one)) for one in points], abs=1e-9)
+    assert oracle.predict(points) == pytest.approx([fitted(float(one)) for one in points], abs=RISE)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -211,9 +226,42 @@ def test_no_map_of_one_label(fit):
     assert None is fit(np.array([0.1, 0.9]), np.array([True, True]))
 
 
-def test_no_curve_falls():
-    """A judge whose support runs against the labels gets no Platt map."""
-    assert None is fit_platt(np.array([0.1, 0.2, 0.8, 0.9]), np.array([True, True, False, False]))
+@pytest.mark.parametrize("fit", [fit_platt, fit_isotonic])
+@pytest.mark.parametrize("supports", [[0.1, 0.2, 0.8, 0.9], [0.0, 0.0, 1.0, 1.0], [0.5, 0.5, 0.5, 0.5]])
+def test_no_curve_falls_or_is_level(fit, supports):
+    """A judge whose support runs against the labels, or says nothing, gets no map: one would fail all answers alike."""
+    assert None is fit(np.array(supports), np.array([True, True, False, False]))
+
+
+@pytest.mark.parametrize("fit", [fit_platt, fit_isotonic])
+@pytest.mark.parametrize("threshold", [0.05, 0.37, 0.5, 0.95])
+def test_a_map_keeps_every_verdict(fit, threshold):
+    """A mapped support is above the mapped threshold exactly where the support was above the threshold."""
+    for seed in range(20):
+        rows = judged(100, seed=seed, skill=1.0)
+        fitted = fit(rows.supports, rows.labels)
+        mapped = [fitted(float(support)) > fitted(threshold) for support in rows.supports]
+        assert (rows.supports > threshold).tolist() == mapped
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_supports_of_0_and_1_have_one_threshold(seed):
+    """Where every cut gives the same verdicts nothing is gained or lost, not even a rounding."""
+    rows = judged(40, seed=seed)
+    supports = rows.passed.astype(float)
+    found = find_threshold(replace(rows, supports=supports), 0.5, seed=seed)
+    assert (0.5, 0.0, 0.0, 0.0) == (found.best, found.gain.value, found.gain.low, found.gain.high)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_map_of_yes_and_no_is_how_often_each_is_right(seed):
+    """Of a judge without probabilities a map tells two: that of its yes, and that of its no."""
+    rows = judged(200, seed=seed)
+    supports = rows.passed.astype(float)
+    shares = [rows.labels[~rows.passed].mean(), rows.labels[rows.passed].mean()]
+    for fit in (fit_platt, fit_isotonic):
+        fitted = fit(supports, rows.labels)
+        assert shares == pytest.approx([fitted(0.0), fitted(1.0)], abs=0.01)
 
 
 @pytest.mark.parametrize("kind", ["platt", "isotonic"])

@@ -45,7 +45,9 @@ def test_statsmodels_finds_the_same_power():
     pytest.importorskip("statsmodels")
     from statsmodels.stats.proportion import power_proportions_2indep
 
-    for before, after in ((0.9, 0.75), (0.95, 0.9), (0.5, 0.4), (0.99, 0.9)):
+    random = np.random.default_rng(3)
+    rates = np.sort(random.uniform(0.02, 0.98, size=(40, 2)))[:, ::-1]
+    for before, after in ((0.9, 0.75), (0.95, 0.9), (0.5, 0.4), (0.99, 0.9), *rates[rates[:, 0] - rates[:, 1] > 0.03]):
         n = cases_for_drop(before, after)
         power = [power_proportions_2indep(before - after, after, m, return_results=False) for m in (n - 1, n)]
         assert power[0] < 0.8 <= power[1]

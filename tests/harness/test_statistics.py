@@ -1,9 +1,10 @@
 """Rates and differences, and their intervals."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from minicheck_eval.harness.statistics import (
     Difference,
@@ -114,6 +115,43 @@ def test_statsmodels_finds_the_same(table):
     # Theirs can be a little above 1 where the flips are equal.
     p = their_mcnemar([[both, first_only], [second_only, neither]], exact=True).pvalue
     assert pytest.approx(min(p, 1.0)) == mcnemar(gained=first_only, lost=second_only)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
+def test_without_correlation_a_paired_interval_is_the_unpaired_one(a, b, c, d):
+    """Where the verdicts of two runs have nothing to do with each other, the interval is the one of statsmodels."""
+    pytest.importorskip("statsmodels")
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    # Rows and columns that are multiples of each other have no correlation.
+    both, first_only, second_only, neither = a * c, a * d, b * c, b * d
+    n = both + first_only + second_only + neither
+    if not n:
+        return
+    found = paired(both, first_only, second_only, neither)
+    theirs = confint_proportions_2indep(both + first_only, n, both + second_only, n, method="newcomb")
+    assert pytest.approx(theirs, abs=1e-9) == (found.low, found.high)
+
+
+@settings(max_examples=100, deadline=None)
+@given(PAIRS)
+def test_a_paired_interval_is_the_published_formula(table):
+    """Newcombe's method 10 written out in his letters, with Wilson's limits and phi from SciPy and NumPy."""
+    e, f, g, h = table
+    n = sum(table)
+    theta = (f - g) / n
+    l2, u2 = binomtest(e + f, n).proportion_ci(method="wilson")
+    l3, u3 = binomtest(e + g, n).proportion_ci(method="wilson")
+    margins = (e + f) * (g + h) * (e + g) * (f + h)
+    top = e * h - f * g
+    # Negative surpluses stay as they are; positive ones lose n / 2, and none falls below zero.
+    phi = 0.0 if not margins else (max(top - n / 2, 0.0) if top > 0 else top) / np.sqrt(margins)
+    dl2, du2, dl3, du3 = (e + f) / n - l2, u2 - (e + f) / n, (e + g) / n - l3, u3 - (e + g) / n
+    low = theta - np.sqrt(max(dl2**2 - 2 * phi * dl2 * du3 + du3**2, 0))
+    high = theta + np.sqrt(max(du2**2 - 2 * phi * du2 * dl3 + dl3**2, 0))
+    found = paired(*table)
+    assert pytest.approx((theta, max(low, -1), min(high, 1)), abs=1e-6) == (found.value, found.low, found.high)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from minicheck_eval.reports.reliability_diagram import reliability_svg
 SUPPORTS = [0.05, 0.15, 0.3, 0.45, 0.55, 0.62, 0.7, 0.85, 0.93, 0.99]
 
 
-def answers(shift=0.0, labelled=True, text="An answer."):
+def answers(shift=0.0, labelled=True, text="An answer.", supports=SUPPORTS):
     return tuple(
         Answer(
             id=f"case-{i}",
@@ -30,7 +30,7 @@ def answers(shift=0.0, labelled=True, text="An answer."):
             groups={"slice": "billing"},
             unclear=("said 'Hm'",) if i == 9 else (),
         )
-        for i, support in enumerate(SUPPORTS)
+        for i, support in enumerate(supports)
     )
 
 
@@ -38,12 +38,12 @@ def answers(shift=0.0, labelled=True, text="An answer."):
 def report():
     """A report of made-up answers."""
 
-    def make(**values):
+    def make(moved=-0.06, threshold=0.5, **values):
         rounds = [
             Round(kind="first", name="first", answers=answers(**values)),
-            Round(kind="repeat", name="the same again, 2 of 2", answers=answers(shift=-0.06, **values)),
+            Round(kind="repeat", name="the same again, 2 of 2", answers=answers(shift=moved, **values)),
         ]
-        judge = {"judge": "my $judge$", "threshold": 0.5}
+        judge = {"judge": "my $judge$", "threshold": threshold}
         return examine(rounds, judge=judge, cases={"path": "cases.jsonl", "count": 10}, seed=0)
 
     return make
@@ -88,7 +88,26 @@ def test_a_narrow_terminal_loses_nothing(report, printed):
 
 def test_without_labels_the_report_says_so(report, printed):
     """That agreement is unknown is said, not left out."""
-    assert "agreement with people is not known" in printed(report(labelled=False))
+    assert "Agreement with people is not known: no answer has a label." in printed(report(labelled=False))
+
+
+def test_steady_supports_are_not_called_near_to_anything(report, printed):
+    """Without a change, and of a bare yes or no, there is no sentence about what is near to the threshold."""
+    assert "near enough to the threshold" in printed(report())
+    for values, words in (({"moved": 0.0}, "move no support"), ({"supports": [0.0, 1.0] * 5}, "only flips tell")):
+        text = printed(report(**values))
+        assert (True, False) == (words in text, "near enough to the threshold" in text)
+
+
+def test_near_to_what_decides_and_to_nothing_else(report, printed):
+    """Where the verdicts do not follow the threshold, as with a rubric, no count of those near to it is given."""
+    text = printed(report(threshold=0.9))
+    assert (True, False) == ("move a support by up to 0.06." in text, "near enough to the threshold" in text)
+
+
+def test_no_zero_is_negative(report, printed):
+    """A change that rounds to nothing has no sign that says the opposite."""
+    assert "-0.000" not in printed(report(moved=-1e-9))
 
 
 def test_hostile_text_stays_text(report, printed):

@@ -192,13 +192,18 @@ def test_a_run_in_ci_replays_and_says_what(command, ollama, monkeypatch):
         assert 0 == code
         outputs.append(output.replace("three", "two"))
     assert outputs[0] == outputs[1] == outputs[2]
-    assert "(replay-only)" in outputs[0]
+    said = " ".join(outputs[0].split())
+    assert "(replay-only)" in said
     one, two = (json.loads(Path(out, "run.json").read_text()) for out in ("one", "two"))
     (tape,) = two["tapes"].values()
     assert one["tapes"]["ollama:bespoke-minicheck"]["digest"] == tape["digest"]
     assert (one["judge"], one["summary"]) == (two["judge"], two["summary"])
     assert ("replay-only", 0) == (tape["mode"], tape["missed"])
     assert tape["first"] == tape["last"] is not None
+    # By which judge and when: what a reader of a replayed verdict has to know.
+    judge = f"{two['judge']['model']}, {two['judge']['revision'][:12]}, {two['judge']['backend']}"
+    assert f"2 answers of {judge}" in said
+    assert f", recorded {tape['first']}, digest {tape['digest'][:12]}" in said
 
 
 def test_a_changed_answer_could_not_be_judged_in_ci(command, ollama):

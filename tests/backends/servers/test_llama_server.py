@@ -16,6 +16,9 @@ from minicheck_eval.backends.servers.openai_backend import open_openai
 from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.contract import Document, EvaluationRequest, Outcome
 from minicheck_eval.evaluators.prompts import FACT_CHECKING
+from minicheck_eval.harness.calibration import examine
+from minicheck_eval.harness.calibration_rounds import ask_rounds
+from minicheck_eval.harness.case import Case
 from minicheck_eval.judge import open_judge
 from minicheck_eval.manifest import models_folder
 from minicheck_eval.scoring import Failure
@@ -144,6 +147,27 @@ def test_a_judge_of_this_size_gives_no_verdict_rather_than_a_wrong_one(address):
         response = judge.evaluate(EvaluationRequest("", [Document(DOCUMENTS[0])], CLAIMS[0]))
     assert Outcome.INVALID is response.outcome
     assert "too little" in response.metadata["claims"][0]["detail"]
+
+
+def test_a_real_chat_model_can_be_calibrated(address):
+    """Asked again it gives nearly the same probabilities; how nearly is measured, and labels are held against them."""
+    # It begins nearly all it says with "The": taken for a no, its first token is a verdict.
+    rule = ReplyRule(no=("no", "the"))
+    cases = [
+        Case(id=f"{d}-{c}", documents=(Document(document),), answer=claim, label=(d, c) == (0, 0))
+        for d, document in enumerate(DOCUMENTS)
+        for c, claim in enumerate(CLAIMS)
+    ]
+    settings = {"repeats": 2, "probes": True, "batch_cases": 3, "seed": 0, "progress": lambda _: None}
+    with open_judge(address, rule=rule) as judge:
+        rounds = list(ask_rounds(cases, judge, **settings))
+        report = examine(rounds, judge=judge.identity.to_json(), cases={}, seed=0)
+    assert "first-token" == report.judge["reading"]
+    assert report.is_graded
+    assert 0 <= report.noise < 0.2
+    assert (0, 6) == (report.outcomes["error"], report.agreement.count + report.agreement.unjudged)
+    assert all(found.errors == 0 for found in report.rounds)
+    json.dumps(report.to_json(), allow_nan=False)
 
 
 def test_a_rubric_holds_the_server_to_its_form(address):
