@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -138,19 +139,34 @@ class Application:
         return Observed(observed)
 
     def _said(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError) and not str(error):
+        words = _words(error)
+        if isinstance(error, TimeoutError) and not words:
             return f"it gave no answer within {self._timeout_s:g} s"
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {words}"
 
     async def _ask(self, case: Case) -> Observation:
-        call = (
-            partial(self.app.function, case=case) if self.app.takes_case else partial(self.app.function, case.question)
-        )
+        function = self.app.function
+        # What an application does to its case must not reach the record.
+        call = partial(function, case=deepcopy(case)) if self.app.takes_case else partial(function, case.question)
         async with asyncio.timeout(self._timeout_s):
+            # A task of its own, so that one that cancels itself cancels nothing else.
+            task = asyncio.ensure_future(self._called(call))
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if (own := asyncio.current_task()) is not None and own.cancelling():
+                    raise
+                raise RuntimeError("it cancelled itself") from None
+
+    async def _called(self, call: Callable[[], Any]) -> Observation:
+        """Return what the application gives; where it wants to end the program only its own call fails."""
+        try:
             value = call() if _is_async(self.app.function) else await self._in_thread(call)
-            if inspect.isawaitable(value):
-                value = await value
-        return read_observation(value)
+            return _copy(read_observation(await value if inspect.isawaitable(value) else value))
+        except (Exception, asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"it ended with {type(error).__name__}: {_words(error)}") from error
 
     def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         # A thread of its own that nobody waits for: one that hangs must not hold up the end of the run.
@@ -182,6 +198,18 @@ class Application:
 
 def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot be written is still one
+        return "without words"
+
+
+def _copy(seen: Observation) -> Observation:
+    # An application may go on using its metadata for the next question.
+    return Observation(seen.answer, [replace(one, metadata=dict(one.metadata)) for one in seen.documents])
 
 
 def _may_heal(error: BaseException) -> bool:
