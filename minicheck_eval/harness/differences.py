@@ -60,6 +60,8 @@ def warnings_of(
     # By the records, for a gate compares a run whose header is not written yet.
     if overlap.run < (count := run.get("cases", {}).get("count", 0)):
         yield f"the run is not finished: {overlap.run} of {count} cases have a record"
+    if overlap.baseline < (count := baseline.get("cases", {}).get("count", 0)):
+        yield f"the baseline has lost records: {overlap.baseline} of {count} cases have one"
     yield from _judges(run.get("judge", {}), baseline.get("judge", {}))
     yield from _cases(run, baseline, overlap)
     for found in evaluators:
@@ -95,7 +97,8 @@ def _cases(run: Mapping[str, Any], baseline: Mapping[str, Any], overlap: Overlap
             (overlap.moved, "are in another slice"),
         )
         found = "; ".join(f"{count} {what}" for count, what in parts if count) or "all have the same content"
-        yield f"the data set is another ({_shown(now)}, {_shown(then)}): of {overlap.shared} cases in both {found}"
+        both = f"of {overlap.shared} cases in both {found}" if overlap.shared else "no case is in both"
+        yield f"the data set is another ({_shown(now)}, {_shown(then)}): {both}"
     alone = [
         f"{count} cases are only in the {where}"
         for count, where in ((overlap.run - overlap.shared, "run"), (overlap.baseline - overlap.shared, "baseline"))
