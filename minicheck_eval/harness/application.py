@@ -7,19 +7,20 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from minicheck_eval.contract import Observation
-from minicheck_eval.errors import BadInput
+from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.observation import read_observation
@@ -30,6 +31,8 @@ __all__ = ["App", "Application", "load_app"]
 
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 10.0
+LEAST_PATIENCE_S = 10.0
+"""For an event loop on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +115,7 @@ class Application:
 
     def close(self) -> None:
         """End the event loop, and whatever still runs in it."""
-        if not self._loop.is_closed():
+        if not self._loop.is_closed() and self._turns():
             asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -123,7 +126,20 @@ class Application:
 
         Answers that a file had are gone, and so are the labels, which were about them.
         """
-        return asyncio.run_coroutine_threadsafe(self._observe(cases), self._loop).result()
+        asked = asyncio.run_coroutine_threadsafe(self._observe(cases), self._loop)
+        while not wait([asked], timeout=self._timeout_s).done:
+            if not self._turns():
+                raise CouldNotJudge(
+                    f"the application {self.app.name} holds up its event loop: no call of it ends",
+                    hint="an asynchronous function has to await what takes time; a plain one gets a thread",
+                )
+        return asked.result()
+
+    def _turns(self) -> bool:
+        """Tell whether the event loop still gets to what it is given: nothing else can time out what blocks it."""
+        turn = Event()
+        self._loop.call_soon_threadsafe(turn.set)
+        return turn.wait(max(self._timeout_s, LEAST_PATIENCE_S))
 
     async def _observe(self, cases: Sequence[Case]) -> list[Observed]:
         return list(await asyncio.gather(*map(self._one, cases)))

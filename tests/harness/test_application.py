@@ -9,7 +9,7 @@ import pytest
 
 from minicheck_eval import Document, Observation
 from minicheck_eval.contract import EvaluationResponse, Outcome
-from minicheck_eval.errors import BadInput, RunMismatch
+from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 from minicheck_eval.harness import application as module
 from minicheck_eval.harness.application import App, Application, load_app
 
@@ -115,6 +115,22 @@ def test_an_app_that_hangs_is_given_up(ask, make_case, kind):
     forever.set()
     assert "it gave no answer within 0.05 s" == observed.failure
     assert time.monotonic() - started < 100
+
+
+def test_an_app_that_blocks_its_event_loop_is_told(ask, make_case, monkeypatch):
+    """An asynchronous function that does not await cannot be timed out: the run ends and says why."""
+    monkeypatch.setattr(module, "LEAST_PATIENCE_S", 0.05)
+    forever = threading.Event()
+
+    async def blocks(_):
+        forever.wait(20)
+
+    try:
+        with pytest.raises(CouldNotJudge, match="holds up its event loop") as caught:
+            ask(blocks, [make_case("a")], timeout_s=0.05)
+    finally:
+        forever.set()
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError()])
