@@ -10,6 +10,7 @@ from minicheck_eval.errors import BadInput
 
 __all__ = ["plan_size"]
 
+ROUNDING = 1e-9
 INSIDE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
@@ -41,15 +42,16 @@ def plan_size(rate: float, width: float | None, drop: float | None, flips: float
         )
     if drop is None:
         return
-    if drop > rate or flips > 1 - rate:
+    lost, after = drop + flips, max(rate - drop, 0.0)
+    if lost > rate + ROUNDING or flips > 1 - rate + ROUNDING:
         raise BadInput(
-            f"a rate of {rate:g} leaves no room for a drop of {drop:g} and {flips:g} newly passing",
-            hint="--drop is at most --rate, and --flips at most what does not pass",
+            f"a rate of {rate:g} leaves no room for {lost:g} newly failing and {flips:g} newly passing",
+            hint="--drop and --flips together are at most --rate, and --flips at most what does not pass",
         )
-    seen = f"to see a drop from {100 * rate:g} % to {100 * (rate - drop):g} % in {100 * power:g} of 100 comparisons"
-    lost, same = drop + flips, f"of the same cases, {100 * flips:g} % newly passing"
+    seen = f"to see a drop from {100 * rate:g} % to {100 * after:g} % in {100 * power:g} of 100 comparisons"
+    same = f"of the same cases, {100 * flips:g} % newly passing"
     _say(cases_for_paired_drop(lost, flips, power=power), f"{seen}, {same}")
-    _say(cases_for_drop(rate, rate - drop, power=power), f"{seen}, with different cases in each run")
+    _say(cases_for_drop(rate, after, power=power), f"{seen}, with different cases in each run")
 
 
 def _say(count: int | None, what: str) -> None:

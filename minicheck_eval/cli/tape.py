@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from minicheck_eval.cli.judge_options import not_nan
 from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, IntegrityError
 
@@ -64,7 +65,7 @@ def verify(folder: Path) -> None:
 @click.option("--unused", is_flag=True, required=True, help="Drop what no recording has met since the last pruning.")
 @click.option("--dry-run", is_flag=True, help="Only say how much would go.")
 def prune(folder: Path, *, unused: bool, dry_run: bool) -> None:  # noqa: ARG001 - the flag says what goes, and must be given
-    """Drop records: run all your cases with --mode record first, on this machine."""
+    """Drop records: run all your cases with --mode record first, on this machine, and prune when none runs."""
     from minicheck_eval.tape.prune import prune_unused
 
     for path in _tapes(folder):
@@ -76,7 +77,12 @@ def prune(folder: Path, *, unused: bool, dry_run: bool) -> None:  # noqa: ARG001
 @click.argument("old", type=FOLDER)
 @click.argument("new", type=FOLDER)
 @click.option(
-    "--threshold", type=click.FloatRange(0, 1), default=0.5, show_default=True, help="Where a support changes sides."
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    callback=not_nan,
+    default=0.5,
+    show_default=True,
+    help="Where a support changes sides.",
 )
 def diff(old: Path, new: Path, *, threshold: float) -> int:
     """Compare two recordings: which answers changed, and which are on one tape only.
@@ -97,9 +103,9 @@ def diff(old: Path, new: Path, *, threshold: float) -> int:
 
 def _tapes(folder: Path) -> list[Path]:
     """Return the tapes in a folder, which may be one itself."""
-    from minicheck_eval.tape.header import HEADER
+    from minicheck_eval.tape.tape import is_tape
 
-    found = [folder] if (folder / HEADER).exists() else sorted(path.parent for path in folder.glob(f"*/{HEADER}"))
+    found = [folder] if is_tape(folder) else sorted(path for path in folder.iterdir() if is_tape(path))
     if not found:
         raise BadInput(f"there is no tape in {folder}", hint="name the folder that --tape names")
     return found
@@ -114,6 +120,8 @@ def _pairs(old: Path, new: Path) -> Iterator[tuple[Path, Path]]:
     pairs = [(path, both[path.name]) for path in before if path.name in both]
     if not pairs:
         raise BadInput(f"{old} and {new} have no judge in common", hint="name the folders of two tapes of one judge")
+    alone = sorted({path.name for path in (*before, *after)} - {path.name for path, _ in pairs})
+    _list([f"{name}: there is no such tape in the other folder" for name in alone])
     yield from pairs
 
 

@@ -7,18 +7,20 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from minicheck_eval.contract import Observation
-from minicheck_eval.errors import BadInput
+from minicheck_eval.errors import BadInput, CouldNotJudge
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.observation import read_observation
@@ -29,6 +31,8 @@ __all__ = ["App", "Application", "load_app"]
 
 FIRST_WAIT_S = 0.2
 LONGEST_WAIT_S = 10.0
+LEAST_PATIENCE_S = 10.0
+"""For an event loop on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,7 @@ class Application:
 
     def close(self) -> None:
         """End the event loop, and whatever still runs in it."""
-        if not self._loop.is_closed():
+        if not self._loop.is_closed() and self._turns():
             asyncio.run_coroutine_threadsafe(self._cancel(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -122,7 +126,20 @@ class Application:
 
         Answers that a file had are gone, and so are the labels, which were about them.
         """
-        return asyncio.run_coroutine_threadsafe(self._observe(cases), self._loop).result()
+        asked = asyncio.run_coroutine_threadsafe(self._observe(cases), self._loop)
+        while not wait([asked], timeout=self._timeout_s).done:
+            if not self._turns():
+                raise CouldNotJudge(
+                    f"the application {self.app.name} holds up its event loop: no call of it ends",
+                    hint="an asynchronous function has to await what takes time; a plain one gets a thread",
+                )
+        return asked.result()
+
+    def _turns(self) -> bool:
+        """Tell whether the event loop still gets to what it is given: nothing else can time out what blocks it."""
+        turn = Event()
+        self._loop.call_soon_threadsafe(turn.set)
+        return turn.wait(max(self._timeout_s, LEAST_PATIENCE_S))
 
     async def _observe(self, cases: Sequence[Case]) -> list[Observed]:
         return list(await asyncio.gather(*map(self._one, cases)))
@@ -138,19 +155,34 @@ class Application:
         return Observed(observed)
 
     def _said(self, error: Exception) -> str:
-        if isinstance(error, TimeoutError) and not str(error):
+        words = _words(error)
+        if isinstance(error, TimeoutError) and not words:
             return f"it gave no answer within {self._timeout_s:g} s"
-        return f"{type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {words}"
 
     async def _ask(self, case: Case) -> Observation:
-        call = (
-            partial(self.app.function, case=case) if self.app.takes_case else partial(self.app.function, case.question)
-        )
+        function = self.app.function
+        # What an application does to its case must not reach the record.
+        call = partial(function, case=deepcopy(case)) if self.app.takes_case else partial(function, case.question)
         async with asyncio.timeout(self._timeout_s):
+            # A task of its own, so that one that cancels itself cancels nothing else.
+            task = asyncio.ensure_future(self._called(call))
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if (own := asyncio.current_task()) is not None and own.cancelling():
+                    raise
+                raise RuntimeError("it cancelled itself") from None
+
+    async def _called(self, call: Callable[[], Any]) -> Observation:
+        """Return what the application gives; where it wants to end the program only its own call fails."""
+        try:
             value = call() if _is_async(self.app.function) else await self._in_thread(call)
-            if inspect.isawaitable(value):
-                value = await value
-        return read_observation(value)
+            return _copy(read_observation(await value if inspect.isawaitable(value) else value))
+        except (Exception, asyncio.CancelledError, GeneratorExit):
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"it ended with {type(error).__name__}: {_words(error)}") from error
 
     def _in_thread(self, call: Callable[[], Any]) -> asyncio.Future[Any]:
         # A thread of its own that nobody waits for: one that hangs must not hold up the end of the run.
@@ -182,6 +214,18 @@ class Application:
 
 def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - an error that cannot be written is still one
+        return "without words"
+
+
+def _copy(seen: Observation) -> Observation:
+    # An application may go on using its metadata for the next question.
+    return Observation(seen.answer, [replace(one, metadata=dict(one.metadata)) for one in seen.documents])
 
 
 def _may_heal(error: BaseException) -> bool:

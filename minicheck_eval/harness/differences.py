@@ -61,6 +61,8 @@ def warnings_of(
     # By the records, for a gate compares a run whose header is not written yet.
     if overlap.run < (count := run.get("cases", {}).get("count", 0)):
         yield f"the run is not finished: {overlap.run} of {counted(count, 'case')} recorded"
+    if overlap.baseline < (count := baseline.get("cases", {}).get("count", 0)):
+        yield f"the baseline has lost records: {overlap.baseline} of {counted(count, 'case')} left"
     yield from _judges(run.get("judge", {}), baseline.get("judge", {}))
     yield from _cases(run, baseline, overlap)
     for found in evaluators:
@@ -96,8 +98,8 @@ def _cases(run: Mapping[str, Any], baseline: Mapping[str, Any], overlap: Overlap
             (overlap.moved, "in another slice"),
         )
         found = "; ".join(f"{count} {what}" for count, what in parts if count) or "all with the same content"
-        both = counted(overlap.shared, "case")
-        yield f"the data set is another ({_shown(now)}, {_shown(then)}): of {both} in both {found}"
+        both = f"of {counted(overlap.shared, 'case')} in both {found}" if overlap.shared else "no case is in both"
+        yield f"the data set is another ({_shown(now)}, {_shown(then)}): {both}"
     alone = [
         f"{counted(count, 'case is', 'cases are')} only in the {where}"
         for count, where in ((overlap.run - overlap.shared, "run"), (overlap.baseline - overlap.shared, "baseline"))

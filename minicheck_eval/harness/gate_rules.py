@@ -97,12 +97,15 @@ class Gates:
                 yield from (
                     Finding(status, f"{name}, {part}: {why}", name, part) for status, why in _slice(tally, rule, beside)
                 )
-            # A slice that is gone would pass unseen.
-            for part, other in compared.get(name, {}).items():
-                if part not in evaluator.slices and other.baseline and self.rule(name, part).max_drop is not None:
+        there = {evaluator.name: evaluator for evaluator in summary.evaluators}
+        # What is gone, a slice or all that an evaluator said, would pass unseen.
+        for name, slices in compared.items():
+            for part, other in slices.items():
+                gone = name not in there or part not in there[name].slices
+                if gone and other.baseline and self.rule(name, part).max_drop is not None:
                     words = f"{name}, {part}: the baseline has such cases, the run has none"
                     yield Finding("undecided", words, name, part)
-        yield from self._absent({evaluator.name: evaluator for evaluator in summary.evaluators})
+        yield from self._absent(there)
         yield from self._broken(directory)
 
     def _absent(self, there: Mapping[str, EvaluatorSummary]) -> Iterator[Finding]:
@@ -130,6 +133,9 @@ class Gates:
             missing.discard(record["id"])
             verdicts = record["verdicts"]
             names = verdicts.keys() if record["id"] in everywhere else ()
+            if record["id"] in everywhere and not verdicts:
+                words = f"the case {record['id']!a} must never break, and nothing was asked about it"
+                yield Finding("could_not_judge", words)
             for name in sorted({*names, *(name for case, name in wanted if case == record["id"])}):
                 yield from _never(record["id"], name, verdicts.get(name))
         for case in sorted(missing):

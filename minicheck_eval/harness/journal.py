@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -17,7 +17,7 @@ from minicheck_eval.counts import counted
 from minicheck_eval.errors import BadInput, RunMismatch
 from minicheck_eval.harness.files import compact, encode, replace, writing
 
-__all__ = ["HEADER", "OTHER_OUT", "RESULTS", "Journal", "has_error", "read_header", "read_records"]
+__all__ = ["HEADER", "OTHER_OUT", "RESULTS", "Journal", "is_answered", "read_header", "read_records"]
 
 HEADER = "run.json"
 RESULTS = "results.jsonl"
@@ -101,9 +101,9 @@ class Journal:
         with path.open("rb") as stream:
             self._replace_results(_pieces(stream, ((starts[number], starts[number + 1]) for number in lines)))
 
-    def forget_errors(self) -> None:
+    def forget_unanswered(self, evaluators: Collection[str]) -> None:
         """Drop the records of cases that got no answer, so that they are asked again; `repairs` says so."""
-        kept = {record["id"] for record in self.records() if not has_error(record)}
+        kept = {record["id"] for record in self.records() if is_answered(record, evaluators)}
         gone = len(self.ids) - len(kept)
         if not gone:
             return
@@ -129,9 +129,9 @@ class Journal:
             self._results = _opened(path)
 
 
-def has_error(record: Mapping[str, Any]) -> bool:
-    """Tell whether a case got no answer, be it of a fallback: an error is not a verdict, and may be gone tomorrow."""
-    return any(
+def is_answered(record: Mapping[str, Any], evaluators: Collection[str]) -> bool:
+    """Tell whether a case has all its answers: an error, be it of a fallback, is none, and may be gone tomorrow."""
+    return record["verdicts"].keys() >= set(evaluators) and not any(
         Outcome.ERROR in (verdict["outcome"], verdict.get("metadata", {}).get("second", {}).get("outcome"))
         for verdict in record["verdicts"].values()
     )

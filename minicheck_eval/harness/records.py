@@ -57,8 +57,10 @@ def _record(one: Observed, found: Mapping[str, Verdict]) -> dict[str, Any]:
     verdicts = {name: verdict.response for name, verdict in found.items()}
     case = one.case
     retrieved = retrieval(case)
-    if retrieved is not None:
-        verdicts[RETRIEVAL] = (one.error or retrieved).to_json()
+    # A case that its application did not answer must be seen, if nothing else is asked about it.
+    failed = one.error if retrieved is not None or not verdicts else None
+    if (decided := failed or retrieved) is not None:
+        verdicts[RETRIEVAL] = decided.to_json()
     content = case.to_json()
     first = {key: content.pop(key) for key in ("id", "slice", "question", "answer", "documents")}
     label = content.pop("label")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from minicheck_eval.harness.cost import Meter
 from minicheck_eval.harness.deterministic import NO_JUDGE
 from minicheck_eval.harness.gates import Decision, GateRule, Rule
 from minicheck_eval.harness.header import SCHEMA, begin, flat, identities_json
-from minicheck_eval.harness.journal import Journal, has_error, read_header, read_records
+from minicheck_eval.harness.journal import Journal, is_answered, read_header, read_records
 from minicheck_eval.harness.observed import Observed
 from minicheck_eval.harness.progress import Progress, Step, claims_of
 from minicheck_eval.harness.provenance import now, package_versions
@@ -71,28 +71,30 @@ def run_cases(
     Raises `RunMismatch` when `out` holds a run of another judge or of other cases.
     """
     queue = Queue(cases, batch_cases)
-    lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
-    source = {"path": str(cases_path), "sha256": cases_digest, "count": len(queue.ids), "left_out": lines}
-    app = None if application is None else application.app.to_json()
+    source = _source(cases_path, cases_digest, len(queue.ids), left_out)
     with Journal(out, anew=restart) as journal:
-        header = begin(journal, _who(identities), source, meta, app=app)
-        journal.forget_errors()
+        header = begin(journal, _who(identities), source, meta, app=_app(application))
+        journal.forget_unanswered(identities)
         header |= {"arguments": dict(arguments), "meta": {**header["meta"], **meta}}
         if any(name not in journal.ids for name in queue.ids):
             header |= {"status": "started", "finished_at": None, "summary": None, "decision": None}
             journal.write_header(header)
         meter = Meter(evaluators)
         observe = _as_they_are if application is None else application.observe
-        try:
+        with _usage_noted(journal, header, meter):
             _judge(queue, journal, evaluators, observe=observe, progress=progress or _silent, meter=meter)
-        except BaseException:
-            # What was spent is worth a note, and not worth hiding why the run ended.
-            with suppress(MinicheckError, OSError):
-                journal.write_header(header | {"usage": meter.added_to(header["usage"])})
-            raise
         header |= {"usage": meter.added_to(header["usage"]), "tapes": _tapes(evaluators.values())}
         journal.arrange(queue.ids)
         return _finish(journal, header, rule or GateRule())
+
+
+def _source(path: Path, sha256: str, count: int, left_out: Sequence[Problem]) -> dict[str, Any]:
+    lines = [{"line": problem.line, "message": problem.message} for problem in left_out]
+    return {"path": str(path), "sha256": sha256, "count": count, "left_out": lines}
+
+
+def _app(application: Application | None) -> dict[str, Any] | None:
+    return None if application is None else application.app.to_json()
 
 
 def finished_run(
@@ -129,7 +131,7 @@ def finished_run(
     there = flat(header or {})
     if header is None or any(there.get(name) != value for name, value in asked.items()):
         return None
-    answered = {record["id"] for record in read_records(out) if not has_error(record)}
+    answered = {record["id"] for record in read_records(out) if is_answered(record, identities)}
     if len(answered) != there.get("cases.count"):
         return None
     with Journal(out) as journal:
@@ -163,6 +165,17 @@ def _judge(
     for evaluator in evaluators.values():
         if (confirm := getattr(evaluator, "confirm", None)) is not None:
             confirm()
+
+
+@contextmanager
+def _usage_noted(journal: Journal, header: Mapping[str, Any], meter: Meter) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        # What was spent is worth a note, and not worth hiding why the run ended.
+        with suppress(MinicheckError, OSError):
+            journal.write_header({**header, "usage": meter.added_to(header["usage"])})
+        raise
 
 
 def _tapes(evaluators: Iterable[Evaluator]) -> dict[str, Any]:

@@ -64,7 +64,8 @@ def power_of_mcnemar(n: int, lost: float, gained: float) -> float:
     import numpy as np
     from scipy.stats import binom
 
-    flips, share = lost + gained, lost / (lost + gained)
+    # Shares of all cases that make up the whole may add up to a little more.
+    flips, share = min(lost + gained, 1.0), lost / (lost + gained)
     low, high = (int(binom.ppf(tail, n, flips)) for tail in (1e-9, 1 - 1e-9))
     count = np.arange(max(low, 1), max(high, 1) + 1)
     # Of `count` flips the test sees a drop where at most `rare` are gains.

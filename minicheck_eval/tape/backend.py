@@ -25,7 +25,6 @@ from minicheck_eval.scoring import (
 )
 from minicheck_eval.tape.nearest import Nearest
 from minicheck_eval.tape.options import Mode
-from minicheck_eval.tape.prune import note_used
 from minicheck_eval.tape.record import ID_DIGITS, Question, answer_json, answer_of, count_key
 from minicheck_eval.tape.tape import Tape
 
@@ -132,8 +131,7 @@ class TapeBackend:
         """Put what was recorded in its place, and close the judge."""
         try:
             self._settle()
-            if self.used:
-                note_used(self.tape.folder, self.used)
+            self.tape.note_used(self.used)
         finally:
             close_backend(self._inner)
 

@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from itertools import chain
 from pathlib import Path
 
 from minicheck_eval.errors import BadInput
-from minicheck_eval.harness.files import replace
 from minicheck_eval.tape.record import ID_DIGITS, key_of, read_line
-from minicheck_eval.tape.shards import DIGITS, Shard, locked, merge, rewrite, shard_path
+from minicheck_eval.tape.shards import (
+    CLOSED,
+    DIGITS,
+    USED,
+    Shard,
+    locked,
+    merge_locked,
+    read_journal,
+    resolved,
+    rewrite,
+    shard_path,
+    used,
+)
 
-__all__ = ["note_used", "prune_unused", "used"]
-
-USED = ".used"
-
-
-def note_used(folder: Path, ids: Collection[str]) -> None:
-    """Note on this machine which records a recording has met, by the first digits of their keys."""
-    with locked(folder):
-        replace(folder / USED, (f"{name}\n".encode() for name in sorted({*ids, *(used(folder) or ())})))
-
-
-def used(folder: Path) -> set[str] | None:
-    """Return which records have been met since the tape was last pruned; None where nothing says."""
-    path = folder / USED
-    return set(path.read_text(encoding="ascii").split()) if path.exists() else None
+__all__ = ["prune_unused"]
 
 
 def prune_unused(folder: Path, *, dry_run: bool = False) -> tuple[int, int]:
     """Drop the records that have not been met; return how many lines went and how many are left."""
-    ids = used(folder)
-    if ids is None:
-        raise BadInput(
-            f"nothing says which records of {folder} are in use",
-            hint="run all your cases with this tape and --mode record on this machine, then prune",
-        )
-    if not dry_run:
-        merge(folder)
     gone = left = 0
     with locked(folder):
-        ids |= _named(folder, ids)
+        ids = used(folder)
+        if CLOSED not in ids:
+            raise BadInput(
+                f"nothing says which records of {folder} are in use",
+                hint="run all your cases with this tape and --mode record on this machine, then prune",
+            )
+        # Whatever waits to be merged is in use, and stays.
+        waiting = read_journal(folder)
+        if not dry_run:
+            merge_locked(folder)
+        ids |= {key[:ID_DIGITS] for key in waiting}
+        ids |= _named(folder, ids, waiting.values())
         for digit in DIGITS:
             path = shard_path(folder, digit)
-            lines = list(Shard(path).lines())
-            kept = [line for line in lines if key_of(line)[:ID_DIGITS] in ids]
+            lines = resolved([*Shard(path).lines(), *(line for key, line in waiting.items() if key[0] == digit)])
+            kept = [line for key, line in lines.items() if key[:ID_DIGITS] in ids]
             gone, left = gone + len(lines) - len(kept), left + len(kept)
             if len(kept) < len(lines) and not dry_run:
                 rewrite(path, kept)
@@ -52,13 +53,11 @@ def prune_unused(folder: Path, *, dry_run: bool = False) -> tuple[int, int]:
     return gone, left
 
 
-def _named(folder: Path, ids: Collection[str]) -> set[str]:
+def _named(folder: Path, ids: Collection[str], waiting: Iterable[bytes]) -> set[str]:
     """Return the names of the texts that some records name."""
     named: set[str] = set()
-    for digit in DIGITS:
-        path = shard_path(folder, digit)
-        for line in Shard(path).lines():
-            if key_of(line)[:ID_DIGITS] in ids:
-                record = read_line(line, str(path))
-                named.update(record[of] for of in ("template", "prefix") if of in record)
+    for line in chain(waiting, *(Shard(shard_path(folder, digit)).lines() for digit in DIGITS)):
+        if key_of(line)[:ID_DIGITS] in ids:
+            record = read_line(line, str(folder))
+            named.update(record[of] for of in ("template", "prefix") if of in record)
     return named

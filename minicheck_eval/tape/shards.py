@@ -11,7 +11,7 @@ import weakref
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from operator import itemgetter
 from pathlib import Path
 from threading import Lock
@@ -21,26 +21,40 @@ from filelock import FileLock
 
 from minicheck_eval.errors import IntegrityError
 from minicheck_eval.harness.files import replace, writing
-from minicheck_eval.tape.record import is_line, key_of, read_line, recorded_on, same_answer
+from minicheck_eval.tape.record import ID_DIGITS, is_line, key_of, read_line, recorded_on, same_answer
 
 __all__ = [
+    "CLOSED",
     "DIGITS",
     "JOURNAL",
+    "USED",
     "Shard",
     "append",
+    "files",
     "locked",
     "merge",
+    "merge_locked",
+    "note_used",
     "read_journal",
     "resolved",
     "rewrite",
     "shard_path",
+    "used",
 ]
 
 DIGITS = "0123456789abcdef"
 JOURNAL = "new.jsonl"
 LOCK = ".lock"
+USED = ".used"
+CLOSED = "closed"
 INDEX_DIGITS = 16
 """Of a key: an unsigned 64-bit number."""
+
+
+def files(folder: Path) -> list[Path]:
+    """Return those of a tape's files that are there and hold answers."""
+    paths = [*(shard_path(folder, digit) for digit in DIGITS), folder / JOURNAL]
+    return [path for path in paths if path.exists()]
 
 
 def shard_path(folder: Path, digit: str) -> Path:
@@ -56,7 +70,8 @@ class Shard:
         self._keys = array("Q")
         self._starts = array("Q")
         self._lock = Lock()  # a line is sought and then read
-        if path.exists():
+        with suppress(FileNotFoundError):
+            # Once open, it stays the same: another recorder may put a new file in its place.
             self._file = path.open("rb")
             weakref.finalize(self, self._file.close)
             self._index()
@@ -145,12 +160,31 @@ def read_journal(folder: Path) -> dict[str, bytes]:
 def merge(folder: Path) -> None:
     """Put the journal's lines into the shards; dying in between loses nothing, since it can be done again."""
     with locked(folder):
-        new = read_journal(folder)
-        for digit in DIGITS:
-            mine = {key: line for key, line in new.items() if key[0] == digit}
-            if mine:
-                _merge_shard(shard_path(folder, digit), mine)
-        (folder / JOURNAL).unlink(missing_ok=True)
+        merge_locked(folder)
+
+
+def merge_locked(folder: Path) -> None:
+    """Merge, where the lock is held already."""
+    new = read_journal(folder)
+    if new:
+        # Whatever is recorded is in use, be its recorder killed or not at its end.
+        note_used(folder, (key[:ID_DIGITS] for key in new))
+    for digit in DIGITS:
+        mine = {key: line for key, line in new.items() if key[0] == digit}
+        if mine:
+            _merge_shard(shard_path(folder, digit), mine)
+    (folder / JOURNAL).unlink(missing_ok=True)
+
+
+def note_used(folder: Path, ids: Iterable[str]) -> None:
+    """Note on this machine which records a recording has met, by the first digits of their keys; the lock is held."""
+    replace(folder / USED, (f"{name}\n".encode() for name in sorted({*ids, *used(folder)})))
+
+
+def used(folder: Path) -> set[str]:
+    """Return which records have been met since the tape was last pruned, and `CLOSED` where a recording ended."""
+    path = folder / USED
+    return set(path.read_text(encoding="ascii").split()) if path.exists() else set()
 
 
 def rewrite(path: Path, lines: Iterable[bytes]) -> None:

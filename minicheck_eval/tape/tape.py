@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +13,23 @@ from typing import Any
 from minicheck_eval.errors import BadInput
 from minicheck_eval.harness.files import writing
 from minicheck_eval.harness.provenance import now
-from minicheck_eval.tape.header import TapeHeader
+from minicheck_eval.tape.header import HEADER, TapeHeader
 from minicheck_eval.tape.record import line_of, read_line, recorded_on, text_key
-from minicheck_eval.tape.shards import DIGITS, Shard, append, locked, merge, read_journal, resolved, shard_path
+from minicheck_eval.tape.shards import (
+    CLOSED,
+    DIGITS,
+    Shard,
+    append,
+    files,
+    locked,
+    merge,
+    note_used,
+    read_journal,
+    resolved,
+    shard_path,
+)
 
-__all__ = ["Stats", "Tape"]
+__all__ = ["Stats", "Tape", "is_tape"]
 
 MOST_UNMERGED = 50_000
 """Lines in the journal, about 20 MB, and it is merged while the recording goes on."""
@@ -57,7 +69,7 @@ class Tape:
     @classmethod
     def open(cls, folder: Path) -> Tape:
         """Open a recorded tape for reading."""
-        header = TapeHeader.load(folder)
+        header = _header(folder)
         if header is None:
             raise BadInput(
                 f"there is no tape in {folder}",
@@ -71,7 +83,7 @@ class Tape:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with locked(folder):
-            header = TapeHeader.load(folder)
+            header = _header(folder)
             if header is not None:
                 header.check(judge, folder, opened=True)
             completed = judge if header is None else header.completed(judge)
@@ -117,11 +129,18 @@ class Tape:
                 merge(self.folder)
                 self._shards, self._new = {}, read_journal(self.folder)
 
+    def note_used(self, ids: Collection[str]) -> None:
+        """Note which records a recording has met, now that it ends, for pruning."""
+        if ids:
+            with locked(self.folder):
+                note_used(self.folder, (*ids, CLOSED))
+
     def lines(self) -> Iterator[bytes]:
         """Read all lines in the order of their keys, one shard after the other; each key comes once."""
         for digit in DIGITS:
-            new = (line for key, line in self._new.items() if key[0] == digit)
-            yield from sorted(resolved([*self._shard(digit).lines(), *new]).values())
+            # As they are found: what waits to be merged takes the place of what was recorded before.
+            new = {key: line for key, line in self._new.items() if key[0] == digit}
+            yield from sorted({**resolved(self._shard(digit).lines()), **new}.values())
 
     def records(self) -> Iterator[dict[str, Any]]:
         """Read and verify all records."""
@@ -147,3 +166,18 @@ class Tape:
         if digit not in self._shards:
             self._shards[digit] = Shard(shard_path(self.folder, digit))
         return self._shards[digit]
+
+
+def is_tape(folder: Path) -> bool:
+    """Tell whether a folder holds a tape, or what is left of one."""
+    return (folder / HEADER).exists() or bool(files(folder))
+
+
+def _header(folder: Path) -> TapeHeader | None:
+    header = TapeHeader.load(folder)
+    if header is None and files(folder):
+        raise BadInput(
+            f"{folder} holds answers and no {HEADER}: nothing says which judge gave them",
+            hint=f"restore {HEADER} from version control, or remove the folder and record anew",
+        )
+    return header

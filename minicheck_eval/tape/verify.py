@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from minicheck_eval.errors import IntegrityError
-from minicheck_eval.tape.header import HEADER
+from minicheck_eval.errors import BadInput, IntegrityError
+from minicheck_eval.tape.header import HEADER, TapeHeader
 from minicheck_eval.tape.record import key_of, read_line
-from minicheck_eval.tape.shards import JOURNAL
+from minicheck_eval.tape.shards import JOURNAL, files
 
 __all__ = ["Problem", "problems"]
 
@@ -18,13 +18,35 @@ Problem = tuple[bool, str]
 
 def problems(folder: Path) -> Iterator[Problem]:
     """Say what is wrong with the files of a tape."""
-    if not (folder / HEADER).exists():
-        yield True, f"{folder / HEADER} is not there"
+    yield from _of_header(folder)
+    known = files(folder)
     for path in sorted(folder.glob("*.jsonl")):
-        if path.name == JOURNAL:
+        if path not in known:
+            yield False, f"{path} is no file of a tape: what it holds is not replayed"
+        elif path.name == JOURNAL:
             yield False, f"{path} waits to be merged: the next recording does that"
+            yield from _of_journal(path)
         else:
             yield from _of_shard(path)
+
+
+def _of_header(folder: Path) -> Iterator[Problem]:
+    try:
+        if TapeHeader.load(folder) is None:
+            yield True, f"{folder / HEADER} is not there"
+    except BadInput as error:
+        yield True, str(error)
+
+
+def _of_journal(path: Path) -> Iterator[Problem]:
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                # What a crash left unfinished at the end is no answer.
+                if line.endswith(b"\n"):
+                    read_line(line, f"{path}:{number}")
+            except IntegrityError as error:
+                yield True, str(error)
 
 
 def _of_shard(path: Path) -> Iterator[Problem]:

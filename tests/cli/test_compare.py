@@ -97,6 +97,7 @@ def test_stale_cases_are_listed(runs):
             ["52 cases to see a drop from 90 % to 75 % in 80 of 100", "100 cases to see", "different cases"],
         ),
         (["--rate", "0.5", "--width", "0.00001"], ["more cases than can be had"]),
+        (["--rate", "0.9", "--drop", "0.8", "--flips", "0.1"], ["12 cases to see a drop from 90 % to 10 %"]),
     ],
 )
 def test_plan_size(command, options, expected):
@@ -112,6 +113,7 @@ def test_plan_size(command, options, expected):
         (["--rate", "0.9"], "neither a width nor a drop"),
         (["--rate", "0.1", "--drop", "0.2"], "no room"),
         (["--rate", "0.9", "--drop", "0.1", "--flips", "0.2"], "no room"),
+        (["--rate", "0.3", "--drop", "0.3", "--flips", "0.5"], "no room for 0.8 newly failing"),
         (["--rate", "0.9", "--drop", "nan"], "nan"),
     ],
 )

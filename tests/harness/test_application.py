@@ -9,7 +9,7 @@ import pytest
 
 from minicheck_eval import Document, Observation
 from minicheck_eval.contract import EvaluationResponse, Outcome
-from minicheck_eval.errors import BadInput, RunMismatch
+from minicheck_eval.errors import BadInput, CouldNotJudge, RunMismatch
 from minicheck_eval.harness import application as module
 from minicheck_eval.harness.application import App, Application, load_app
 
@@ -117,6 +117,76 @@ def test_an_app_that_hangs_is_given_up(ask, make_case, kind):
     assert time.monotonic() - started < 100
 
 
+def test_an_app_that_blocks_its_event_loop_is_told(ask, make_case, monkeypatch):
+    """An asynchronous function that does not await cannot be timed out: the run ends and says why."""
+    monkeypatch.setattr(module, "LEAST_PATIENCE_S", 0.05)
+    forever = threading.Event()
+
+    async def blocks(_):
+        forever.wait(20)
+
+    try:
+        with pytest.raises(CouldNotJudge, match="holds up its event loop") as caught:
+            ask(blocks, [make_case("a")], timeout_s=0.05)
+    finally:
+        forever.set()
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError()])
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_an_app_that_ends_itself_ends_only_its_call(ask, make_case, kind, error):
+    """An exit, an interrupt and a cancellation are the error of their case, and the other cases are answered."""
+
+    def app(question):
+        if question == "a":
+            raise error
+        return sky(question)
+
+    async def later(question):
+        return app(question)
+
+    found = []
+    cases = [make_case("a"), make_case("b")]
+    asking = threading.Thread(
+        target=lambda: found.extend(ask(app if kind == "sync" else later, cases, retries=0)), daemon=True
+    )
+    asking.start()
+    asking.join(20)
+    broken, good = found
+    assert "it " in broken.failure
+    assert ("", "The sky over b is blue.") == (good.failure, good.case.answer)
+
+
+def test_an_error_without_words_is_one(ask, make_case):
+    """Where even the message of an error raises one the case has an error all the same."""
+
+    class Mute(Exception):
+        def __str__(self):
+            raise ValueError
+
+    def app(_):
+        raise Mute
+
+    (observed,) = ask(app, [make_case("a")], retries=0)
+    assert "Mute: without words" == observed.failure
+
+
+def test_an_app_cannot_change_what_is_recorded(ask, make_case):
+    """Neither the case that it was given nor metadata that it uses again for the next question reach another record."""
+    shared = {}
+
+    async def app(case):
+        case.metadata["seen"] = True
+        shared.clear()
+        shared["of"] = case.id
+        return Observation("It is blue.", [Document("It is blue.", case.id, shared)])
+
+    observed = ask(app, [make_case(name, metadata={}) for name in "abc"], takes_case=True)
+    assert [{}] * 3 == [one.case.metadata for one in observed]
+    assert [{"of": name} for name in "abc"] == [one.case.documents[0].metadata for one in observed]
+
+
 @pytest.mark.parametrize(
     ("returned", "message"),
     [
@@ -156,6 +226,21 @@ def test_a_run_keeps_the_evidence_of_answer_time(judge_cases, make_case, fake_ju
     assert "The application failed: RuntimeError: no index" == records["b"]["verdicts"]["fact-checking"]["feedback"]
     assert {"a", "c"} == set(judge.asked)
     assert {"name": "m:f", "sha256": "e" * 64} == run.header["app"]
+    assert "could_not_judge" == run.decision.status
+
+
+def test_an_app_that_fails_is_seen_where_nothing_else_is_asked(judge_cases, make_case):
+    """With retrieval alone, a case that its application did not answer is an error, whatever had to be retrieved."""
+
+    def app(question):
+        if question == "b":
+            raise RuntimeError("no index")
+        return sky(question)
+
+    cases = [make_case("a", must_retrieve=("d1",)), make_case("b")]
+    with Application(App("m:f", app, "", takes_case=False), retries=0) as application:
+        run = judge_cases(cases, evaluators={}, identities={}, application=application)
+    assert ["pass", "error"] == [record["verdicts"]["retrieval"]["outcome"] for record in run.records()]
     assert "could_not_judge" == run.decision.status
 
 

@@ -127,6 +127,16 @@ def test_what_makes_runs_unlike_is_warned_of(run_of, make_identity):
     assert () == compare(same, same).warnings
 
 
+def test_a_baseline_that_lost_records_is_told(run_of):
+    """What was cut off a finished run is missed, and cases that are not shared have no content in common."""
+    run, base = run_of("run", a="pp"), run_of("base", prefix="other", digest="d" * 64, a="ppp")
+    path = base / "results.jsonl"
+    path.write_text(path.read_text().splitlines(keepends=True)[0])
+    warnings = compare(run, base).warnings
+    assert "the baseline has lost records: 1 of 3 cases have one" in warnings
+    assert any(warning.endswith(": no case is in both") for warning in warnings)
+
+
 def test_a_comparison_as_json(run_of):
     """All of it can be written as JSON, and a slice that one run lacks has no rate and no difference."""
     found = compare(run_of("run", a="pf", b="p"), run_of("base", a="pp")).to_json()

@@ -1,5 +1,7 @@
 """Several evaluators in one run: one record a case with all verdicts, and none is asked what another was."""
 
+import json
+
 import pytest
 
 from minicheck_eval.contract import EvaluationResponse, Outcome
@@ -82,6 +84,20 @@ def test_an_interrupted_run_of_several_goes_on(judge_with, make_case, fake_judge
     assert first.batches == second.batches
     assert 1 == len(first.batches)
     assert [case.id for case in cases] == [record["id"] for record in run.records()]
+
+
+@pytest.mark.parametrize("left", [{}, {"relevancy": {"outcome": "pass"}}])
+def test_a_record_that_lacks_a_verdict_is_judged_again(judge_with, make_case, fake_judge, left):
+    """A record must hold what every evaluator said: one that was cut short by hand counts for none."""
+    cases, evaluators = [make_case("a"), make_case("b")], {"fact-checking": fake_judge(), "relevancy": fake_judge()}
+    run = judge_with(cases, evaluators)
+    path = run.directory / "results.jsonl"
+    first, second = map(json.loads, path.read_text().splitlines())
+    path.write_text("".join(json.dumps(record) + "\n" for record in (first, {**second, "verdicts": left})))
+    again = judge_with(cases, evaluators)
+    assert outcomes(run) == outcomes(again)
+    assert ["a", "b", "b"] == evaluators["fact-checking"].asked
+    assert [2, 2] == [one.overall.passed for one in again.summary.evaluators]
 
 
 def test_every_evaluator_confirms_at_the_end(judge_with, make_case, fake_judge):

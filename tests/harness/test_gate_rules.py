@@ -119,6 +119,26 @@ def test_a_slice_that_is_gone_is_undecided(decide):
     ]
 
 
+def test_an_evaluator_that_is_gone_is_undecided(tmp_path, folder_of):
+    """All that the baseline asked and the run did not ask does not pass unseen either."""
+    (tmp_path / "gates.toml").write_text("max_drop = 0", encoding="utf-8")
+    baseline, _ = folder_of("base", evaluator="retrieval", a="pp")
+    folder, summary = folder_of("run", a="pp")
+    decision = read_gates(tmp_path / "gates.toml", baseline=baseline).decide(summary, folder)
+    assert "undecided" == decision.status
+    assert "retrieval, a: the baseline has such cases, the run has none" in decision.reasons
+
+
+def test_a_case_that_was_asked_nothing_breaks(tmp_path, folder_of):
+    """A case that must never break and has no verdict of any evaluator could not be judged."""
+    (tmp_path / "gates.toml").write_text('never_break = ["b0"]', encoding="utf-8")
+    folder, summary = folder_of("run", a="pp")
+    with (folder / "results.jsonl").open("a") as stream:
+        stream.write('{"id": "b0", "slice": "b", "verdicts": {}}\n')
+    decision = read_gates(tmp_path / "gates.toml").decide(summary, folder)
+    assert "could_not_judge" == decision.status
+
+
 def test_reasons_carry_the_arithmetic(decide):
     """An undecided gate says what was found, what was asked, and how many cases would do."""
     (reason,) = decide('min_rate = 0.8\non = "lower-bound"', a="p" * 18 + "ff").reasons

@@ -61,6 +61,29 @@ def test_verify_names_the_damaged_line(command, record):
     assert "1 line of" in error
 
 
+@pytest.mark.parametrize("change", ["gone", "conflict"])
+def test_verify_sees_a_damaged_header(command, record, tmp_path, change):
+    """A tape is not whole where nothing can say whose answers it holds, be it one of several."""
+    record("one", a=0.9)
+    path = record("two", a=0.9) / "tape.json"
+    path.unlink() if change == "gone" else path.write_bytes(path.read_bytes() + b"<<<<<<< HEAD\n")
+    code, output, _ = command("verify", tmp_path)
+    assert 3 == code
+    assert f"damaged: {path}" in output
+
+
+def test_verify_sees_what_is_no_part_of_the_tape(command, record):
+    """A copy of a file is named, for nothing in it is replayed; a changed line that waits to be merged is damage."""
+    folder = record("one", a=0.9)
+    path = next(folder.glob("?.jsonl"))
+    (folder / f"{path.stem} copy.jsonl").write_bytes(path.read_bytes())
+    code, output, _ = command("verify", folder)
+    assert 0 == code
+    assert "copy.jsonl is no file of a tape" in output
+    (folder / "new.jsonl").write_bytes(path.read_bytes().replace(b"20", b"21", 1))
+    assert 3 == command("verify", folder)[0]
+
+
 def test_prune_says_how_much_goes(command, record):
     """Nothing is dropped in a dry run, and nothing without --unused."""
     folder = record("one", a=0.9)
@@ -88,3 +111,20 @@ def test_a_folder_without_tapes_is_bad_input(command, tmp_path):
         code, _, error = command(*verb, tmp_path)
         assert 2 == code
         assert "there is no tape in" in error
+
+
+def test_diff_names_the_tapes_that_are_in_one_folder_only(command, record, tmp_path):
+    """A judge that was recorded once has nothing to be compared with, and is not passed over in silence."""
+    for folder, names in (("old", ("one", "two", "three")), ("new", ("one", "two"))):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            record(name, a=0.9).rename(tmp_path / folder / name)
+    code, output, _ = command("diff", tmp_path / "old", tmp_path / "new")
+    assert 0 == code
+    assert "three: there is no such tape in the other folder" in output
+
+
+def test_a_threshold_that_is_no_number_is_bad_input(command, record):
+    """Against nan nothing would cross."""
+    folder = record("one", a=0.9)
+    assert 2 == command("diff", folder, folder, "--threshold", "nan")[0]

@@ -2,12 +2,17 @@
 
 import json
 import subprocess
+import threading
+from contextlib import closing
 
 import pytest
 
 from minicheck_eval.errors import BadInput, IntegrityError, RunMismatch
 from minicheck_eval.tape.header import TapeHeader
+from minicheck_eval.tape.options import Mode
 from minicheck_eval.tape.prune import prune_unused
+from minicheck_eval.tape.record import line_of
+from minicheck_eval.tape.shards import Shard, rewrite
 from minicheck_eval.tape.tape import Tape
 from minicheck_eval.tape.verify import problems
 
@@ -78,6 +83,38 @@ def test_a_tape_of_another_judge_is_refused(record, tmp_path, header):
     Tape.record(tmp_path / "tape", header.model_copy(update={"reading": "words"}))
     with pytest.raises(RunMismatch, match="reading is 'words' on the tape and 'first-token' here"):
         Tape.record(tmp_path / "tape", header.model_copy(update={"reading": "first-token"}))
+
+
+def test_answers_without_a_header_are_refused(record, tmp_path, header):
+    """Where tape.json is gone nothing says whose answers they are: no judge takes them over, whoever it is."""
+    record("old")
+    (tmp_path / "tape" / "tape.json").unlink()
+    for opening in (Tape.open, lambda folder: Tape.record(folder, header)):
+        with pytest.raises(BadInput, match=r"no tape\.json: nothing says which judge") as caught:
+            opening(tmp_path / "tape")
+        assert caught.value.hint
+
+
+def test_a_shard_is_read_while_another_recorder_replaces_it(tmp_path):
+    """A reader meets the old file or the new one, and never the lines of one at the places of the other."""
+    path = tmp_path / "0.jsonl"
+    lines = [line_of(f"{i:064x}", "2026-01-01", "count", {"tokens": [i]}) for i in range(2000)]
+    rewrite(path, lines)
+    ended = threading.Event()
+
+    def replaces():
+        count = 0
+        while not ended.is_set():
+            count += 1
+            rewrite(path, lines[: 1000 + count % 1000])
+
+    writer = threading.Thread(target=replaces)
+    writer.start()
+    try:
+        assert all(Shard(path).find(f"{5:064x}")["tokens"] == [5] for _ in range(100))
+    finally:
+        ended.set()
+        writer.join()
 
 
 def test_replay_of_nothing_says_how_to_record(tmp_path):
@@ -182,3 +219,32 @@ def test_prune_drops_what_no_recording_met(record, replaying, fill, tmp_path):
     assert {"score": 2, "text": 2} == Tape.open(folder).stats().records
     assert ["not_on_tape"] == [failure.reason for failure in replaying().score([fill("gone", "old")])]
     assert [] == list(problems(folder))
+
+
+def test_prune_keeps_what_a_recorder_wrote_that_has_not_ended(recording, replaying, fill, fake, tmp_path):
+    """Answers of a recorder that was killed, or still runs, stay, before they are merged and after."""
+    folder = tmp_path / "tape"
+    with closing(recording(fake())) as ended:
+        ended.score([fill("d", "kept")])
+    recording(fake()).score([fill("d", "killed")])
+    recording(fake()).score([fill("other", "running")])
+    assert (0, 6) == prune_unused(folder, dry_run=True)
+    assert (0, 6) == prune_unused(folder)
+    recording(fake()).score([fill("d", "killed again")])
+    with pytest.raises(BadInput, match="nothing says"):
+        prune_unused(folder)
+    asked = [("d", "kept"), ("d", "killed"), ("other", "running"), ("d", "killed again")]
+    assert [0.9] * 4 == [score.support for score in replaying().score([fill(*pair) for pair in asked])]
+
+
+def test_what_waits_to_be_merged_counts_everywhere(record, recording, fill, fake, tmp_path):
+    """A recorder that was killed had asked again: its answer is the one that is found, listed and merged."""
+    record("claim", support=0.9)
+    recording(fake(0.1), Mode.RECORD_ALWAYS).score([fill("d", "claim")])
+    supports = []
+    header = Tape.open(tmp_path / "tape").header
+    for opening in (Tape.open, lambda folder: Tape.record(folder, header)):
+        tape = opening(tmp_path / "tape")
+        listed = [record for record in tape.records() if record["kind"] == "score"]
+        supports += [tape.find(listed[0]["key"])["support"], *(record["support"] for record in listed)]
+    assert [0.1] * 4 == supports
