@@ -133,8 +133,10 @@ def _save(report: CalibrationReport, map_kind: str | None, path: Path) -> None:
     from minicheck_eval.harness.files import replace
 
     found = calibration_of(report, map_kind)
+    if map_kind and (found is None or found.map is None):
+        click.echo(f"No {map_kind} map is saved: beyond noise it is not better than the judge's own support.")
     if found is None:
-        click.echo("Nothing is saved: no other threshold is better beyond noise, and no --map was asked for.")
+        click.echo("Nothing is saved: no other threshold is better beyond noise.")
         return
     replace(path, [found.to_bytes()])
     click.echo(f"Saved; decide by it with: --calibration {path}")

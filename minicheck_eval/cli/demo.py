@@ -13,8 +13,11 @@ from minicheck_eval.errors import CouldNotJudge
 __all__ = ["CASES", "demo"]
 
 CASES = Path(__file__).with_name("demo.jsonl")
+FIRST_WORDS = """\
+Some answers of the demo are wrong on purpose, and some documents were not found.  A judge that sees it fails them, and
+with them the gate: FAILED is what you should read below.
+"""
 LAST_WORDS = """
-Some answers of the demo are wrong on purpose: cases that fail are expected here.
 Check your own cases: minicheck-eval run CASES.jsonl (rows look like those of {cases})"""
 
 
@@ -35,6 +38,7 @@ def demo(judge: str, out: Path | None) -> int:
 
 
 def _show(judge: str, out: Path) -> int:
+    click.echo(FIRST_WORDS)
     # The verb itself, so that the demo shows what a user's own run will show.
     code = run.main([str(CASES), f"--judge={judge}", f"--out={out}"], standalone_mode=False)
     if code == CouldNotJudge.exit_code:

@@ -193,11 +193,13 @@ def _run(
 def _is_on_tape(out: Path, tape: TapeOptions | None, app: App | None) -> bool:
     """Tell whether a run begins anew since all that it needs again is on a tape; refuse to forget what is on none."""
     from minicheck_eval.harness.journal import OTHER_OUT, read_header
+    from minicheck_eval.tape.options import Mode
 
     if tape is None or not tape.active:
         return False
     header = read_header(out)
-    there = None if header is None else header.get("arguments", {}).get("tape")
+    arguments = {} if header is None else header.get("arguments", {})
+    there = None if arguments.get("mode") == Mode.BYPASS else arguments.get("tape")
     if header is not None and there != str(tape.folder):
         raise RunMismatch(f"{out} holds a run whose answers are not on the tape {tape.folder}", hint=OTHER_OUT)
     # What an application answered is on no tape: an interrupted run of one goes on.

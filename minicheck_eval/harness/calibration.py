@@ -143,8 +143,8 @@ def examine_run(directory: Path, evaluator: str, *, seed: int) -> CalibrationRep
 def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration | None:
     """Return what can be used for this judge from now on; None where nothing is better than what it has.
 
-    The threshold changes only where another one is better beyond noise.  With `kind` the map of that kind is fitted to
-    all answers that can be measured.
+    Another threshold, and with `kind` a map of that kind, is used only where it is better beyond noise; the map is
+    then fitted to all answers that can be measured.
     """
     found = report.agreement
     if found is None or found.threshold is None:
@@ -155,7 +155,8 @@ def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration |
     better = found.threshold.is_better
     threshold = found.threshold.best if better else found.threshold.current
     support_map = None
-    if kind is not None:
+    tried = found.maps.get(kind or "")
+    if kind is not None and tried is not None and tried.is_better:
         judged = judged_of(filter(measurable, report.answers))
         support_map = FITS[kind](judged.supports, judged.labels)
         if support_map is None:
@@ -163,7 +164,6 @@ def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration |
         threshold = support_map(threshold)
     elif not better:
         return None
-    tried = found.maps.get(kind or "")
     return Calibration(
         judge=binding(report.judge),
         threshold=threshold,

@@ -34,6 +34,7 @@ class Nearest:
         self._read = False
         self._explained = 0
         self._records: list[dict[str, Any]] = []
+        self._documents: dict[str, set[str]] = {}
         self._by: dict[str, defaultdict[str, list[dict[str, Any]]]] = {}
 
     def explain(self, question: Question) -> str:
@@ -43,7 +44,7 @@ class Nearest:
             return "not on the tape"
         self._load()
         asked = question.to_json()
-        found = self._nearest(question.kind, asked)
+        found = self._nearest(question, asked)
         if found is None:
             return f"not on the tape, which has no {question.kind} at all"
         fields = [name for name in WORDS if found.get(name) != asked.get(name)]
@@ -62,17 +63,26 @@ class Nearest:
                 for name, by in self._by.items():
                     by[str(record[name])].append(record)
 
-    def _nearest(self, kind: str, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _nearest(self, question: Question, asked: Mapping[str, Any]) -> dict[str, Any] | None:
+        kind = question.kind
         near = [record for name, by in self._by.items() for record in by.get(str(asked[name]), ())][:MOST_COMPARED]
         candidates = [record for record in near or self._records if record["kind"] == kind]
-        words = _words(asked["suffix"])
+        claim = _words(question.suffix)
+        # Where nothing is the same all that was read is compared, and that by the claim alone.
+        document = _words(question.prefix) if near else set()
 
         def nearness(record: Mapping[str, Any]) -> tuple[int, float, str]:
             same = sum(record.get(name) == asked.get(name) for name in WORDS)
-            theirs = _words(record["suffix"])
-            return same, len(words & theirs) / max(1, len(words | theirs)), record["key"]
+            alike = _alike(claim, _words(record["suffix"]))
+            alike += _alike(document, self._words_of(record["prefix"])) if document else 0.0
+            return same, alike, record["key"]
 
         return max(candidates, key=nearness, default=None)
+
+    def _words_of(self, prefix: str) -> set[str]:
+        if prefix not in self._documents:
+            self._documents[prefix] = _words(self._tape.texts(prefix))
+        return self._documents[prefix]
 
     def _difference(self, name: str, found: Mapping[str, Any], question: Question) -> str:
         recorded = self._tape.texts(found["prefix"]) if name == "prefix" else found["suffix"]
@@ -83,6 +93,10 @@ class Nearest:
 
 def _words(texts: Sequence[str]) -> set[str]:
     return set(re.findall(r"\w+", " ".join(texts).lower()))
+
+
+def _alike(one: set[str], other: set[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
 
 
 def _excerpts(one: str, other: str) -> tuple[str, str]:

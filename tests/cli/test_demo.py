@@ -142,10 +142,12 @@ def test_the_judge_is_not_asked_without_evidence(model):
 
 
 def test_a_judge_that_fails_is_exit_code_3(model, capsys):
-    """Without verdicts the demo says so and does not explain failures away."""
+    """Without verdicts the demo says so, and tells of no agreement."""
     model.answer = lambda prompt: CANARIES.get(prompt.suffix[1].text, Failure("out_of_memory", "gone"))
     assert 3 == run()
-    assert "wrong on purpose" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "COULD NOT JUDGE" in printed
+    assert "agree with the labels" not in printed
 
 
 def test_an_unknown_judge_is_bad_input(capsys):

@@ -290,6 +290,19 @@ def test_a_judge_that_is_good_as_it_is_gets_nothing_new(examined, many):
     assert None is calibration_of(examined(skilled(), many, repeats=1, probes=False), None)
 
 
+def test_a_map_that_may_be_noise_is_not_kept(examined, many):
+    """Supports that are as often right as they say gain nothing by a map, be it asked for."""
+
+    def answer(request):
+        number = int(request.response.strip(".").split()[1])
+        label, told = number % 2 == 0, (number // 2) % 5 != 0
+        return responded(0.8 if label == told else 0.2)
+
+    report = examined(answer, many, repeats=1, probes=False)
+    assert not any(found.is_better for found in report.agreement.maps.values() if found is not None)
+    assert (None, None) == (calibration_of(report, "platt"), calibration_of(report, "isotonic"))
+
+
 def test_a_better_threshold_is_kept(examined, many):
     """A judge that passes all of it gets the threshold between, bound to its identity."""
     report = examined(skilled(bias=0.25), many, repeats=1, probes=False)

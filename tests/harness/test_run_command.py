@@ -243,3 +243,14 @@ def test_an_app_answers_the_questions(command, tmp_path, monkeypatch):
     code, _, err = command(*arguments)
     assert 2 == code
     assert "app.sha256" in err
+
+
+def test_what_is_on_no_tape_is_not_forgotten(command, tmp_path):
+    """A run that left its tape alone, or has another, is refused where one on the tape would begin anew."""
+    write(tmp_path, "so", "is")
+    assert 0 == command("cases.jsonl", "--tape", "t", "--mode", "bypass")[0]
+    for tape in ("t", "other"):
+        code, _, err = command("cases.jsonl", "--tape", tape, "--mode", "record")
+        assert (2, True) == (code, "whose answers are not on the tape" in err)
+    assert 0 == command("cases.jsonl", "--tape", "t", "--mode", "record", "--restart")[0]
+    assert 0 == command("cases.jsonl", "--tape", "t", "--mode", "record")[0]

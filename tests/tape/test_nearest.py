@@ -32,6 +32,19 @@ def test_a_changed_document_is_found_by_its_claim(recorded, replaying, fill, cla
     assert miss.message.endswith("asked 'Rules of July.'")
 
 
+def test_of_several_documents_the_changed_one_is_found(recording, replaying, fill, fake):
+    """Where one claim was asked over many documents, the nearest is the one whose words are the most alike."""
+    documents = [
+        f"The rules of {month} say that the {thing} opens." for month, thing in zip("abcdef", "uvwxyz", strict=True)
+    ]
+    tape = recording(fake())
+    tape.score([fill(document, CLAIMS[0]) for document in documents])
+    tape.close()
+    for document in documents:
+        (miss,) = replaying().score([fill(document.replace("say", "now say"), CLAIMS[0])])
+        assert f"recorded {document[:38]!r}"[:30] in miss.message
+
+
 def test_another_repetition_is_named_as_what_differs(recorded, replaying, fill):
     """The same question at another repeat is near in all but that."""
     (miss,) = replaying(repeat=3).score([fill("Rules of June.", CLAIMS[0])])
