@@ -95,7 +95,8 @@ class Gates:
             for part, tally in evaluator.slices.items():
                 rule, beside = self.rule(name, part), compared.get(name, {}).get(part)
                 yield from (
-                    Finding(status, f"{name}, {part}: {why}", name, part) for status, why in _slice(tally, rule, beside)
+                    Finding(status, f"{name}, {part}: {why}", name, part, rule.min_rate)
+                    for status, why in _slice(tally, rule, beside)
                 )
         there = {evaluator.name: evaluator for evaluator in summary.evaluators}
         # What is gone, a slice or all that an evaluator said, would pass unseen.

@@ -45,6 +45,8 @@ class Finding:
     """Empty where the rule is about the whole run."""
     slice: str = ""
     """Empty where the rule is about all slices."""
+    asked: float | None = None
+    """The least pass rate, where one is asked of the slice."""
 
 
 class HasStatus(Protocol):
@@ -190,8 +192,9 @@ def _findings(evaluator: EvaluatorSummary, rule: GateRule) -> Iterator[Finding]:
                 f"{name}, {part}: none of {counted(tally.total, 'case')} has a verdict, so there is no rate",
                 name,
                 part,
+                rule.min_rate,
             )
             continue
         status: Status = "passed" if found.value >= rule.min_rate else "failed"
         words = f"{name}, {part}: {rate_in_words(found)}, asked for {asked_for(rule.min_rate)}"
-        yield Finding(status, words, name, part)
+        yield Finding(status, words, name, part, rule.min_rate)

@@ -47,6 +47,7 @@ class HtmlReport(Writer):
         page = _template().generate(
             head=self._head,
             reasons=explaining(self._head.decision.gates),
+            asked={(gate.evaluator, gate.slice): gate.asked for gate in self._head.decision.gates},
             comparison=self._head.comparison,
             data=self._data,
             documents=map(Markup, self._data.documents),

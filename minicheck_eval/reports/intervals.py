@@ -26,11 +26,16 @@ def axis() -> Markup:
     return _markup(drawing)
 
 
-def interval(rate: RateView | None, baseline: Mapping[str, Any] | None = None) -> Markup:
-    """Draw a rate with its interval, and that of a baseline below it; without a rate the line stays empty."""
+def interval(rate: RateView | None, baseline: Mapping[str, Any] | None = None, asked: float | None = None) -> Markup:
+    """Draw a rate with its interval, that of a baseline below it, and a mark where the least rate is that was asked.
+
+    Without a rate there is no interval.
+    """
     drawing = _drawing(HEIGHT, "interval")
     for tick in TICKS:
         drawing.append(drawsvg.Rectangle(f"{tick}%", 0, 1, HEIGHT, class_="tick"))
+    if asked is not None:
+        drawing.append(drawsvg.Rectangle(_at(asked), 0, 2, HEIGHT, class_="asked"))
     middle = HEIGHT / 2 if baseline is None else HEIGHT / 2 - 5
     if rate is not None:
         drawing.append(_shape((rate.low, rate.value, rate.high), middle, "run"))

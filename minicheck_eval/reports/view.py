@@ -78,6 +78,8 @@ class GateView:
     status: Status
     reason: str
     """The arithmetic, in words."""
+    asked: float | None
+    """The least pass rate, where one is asked of the slice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +222,7 @@ def _gates(decision: Mapping[str, Any]) -> tuple[GateView, ...]:
             slice=gate.get("slice", ""),
             status=gate["status"],
             reason=gate["words"],
+            asked=gate.get("asked"),
         )
         for gate in found
     )

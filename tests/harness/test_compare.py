@@ -133,7 +133,7 @@ def test_a_baseline_that_lost_records_is_told(run_of):
     path = base / "results.jsonl"
     path.write_text(path.read_text().splitlines(keepends=True)[0])
     warnings = compare(run, base).warnings
-    assert "the baseline has lost records: 1 of 3 cases have one" in warnings
+    assert "the baseline has lost records: 1 of 3 cases left" in warnings
     assert any(warning.endswith(": no case is in both") for warning in warnings)
 
 

@@ -131,7 +131,13 @@ def test_a_decision_as_json():
         "exit_code": 3,
         "reasons": ["there is no case with a verdict"],
         "findings": [
-            {"status": "could_not_judge", "words": "there is no case with a verdict", "evaluator": "", "slice": ""}
+            {
+                "status": "could_not_judge",
+                "words": "there is no case with a verdict",
+                "evaluator": "",
+                "slice": "",
+                "asked": None,
+            }
         ],
         "rule": {"min_rate": 1.0, "max_unjudged": 0, "undecided_passes": False, "baseline": None},
     } == check(summary(), GateRule()).to_json()

@@ -5,6 +5,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from minicheck_eval.harness.gates import GateRule
 from minicheck_eval.reports.page_data import PageData
 from minicheck_eval.reports.writing import write_reports
 
@@ -123,6 +124,20 @@ def test_a_case_shows_its_claims_and_its_evidence(page, record, claim):
     assert "Supported – support 0.900" in found.locator(".about").inner_text()
     colours = found.locator(".claim").evaluate_all("e => e.map((c) => getComputedStyle(c).borderBottomColor)")
     assert 2 == len(set(colours))
+
+
+def test_a_case_without_its_evidence_says_so_first(page, record, claim):
+    """Where retrieval broke, that stands before the claims, and no support, which did not decide, is in the list."""
+    one = record("lost", "fail", claims=[claim("It opens at nine.", 0.9)], answer="It opens at nine.")
+    missing = "Not retrieved: hours."
+    one["verdicts"]["retrieval"] = {"outcome": "fail", "score": 0.0, "feedback": missing, "metadata": {}}
+    one["broken_part"] = "retrieval"
+    found = page([one, record("good", "pass", claims=[claim("It opens at nine.", 0.9)])])
+    assert ["", "0.900"] == found.locator(".case .score").all_inner_texts()
+    found.locator(".case summary").first.click()
+    assert f"Retrieval broke: {missing}" == found.locator(".case .about").first.inner_text()
+    above, claims = (found.locator(name).first.bounding_box()["y"] for name in (".case .about", ".case .answer"))
+    assert above < claims
 
 
 def test_the_keyboard_is_enough(page, record, claim):
@@ -305,3 +320,14 @@ def test_a_page_of_one_case_says_so(page, record):
     """One case is not counted as many."""
     found = page([record("a")])
     assert "1 case" == found.inner_text("#count")
+
+
+def test_the_rate_that_is_asked_for_is_marked(page, record):
+    """Each slice has a mark where its least rate is, and says it to those who cannot see; the whole has none."""
+    found = page([record("a", part="x"), record("b", "fail", part="y")], rule=GateRule(min_rate=0.75))
+    plots = found.locator(".rates tbody td.plot")
+    assert ["asked for 75.0 %"] * 2 == [text.strip() for text in plots.all_text_contents()]
+    for plot in plots.all():
+        whole, mark = plot.locator("svg").bounding_box(), plot.locator(".asked").bounding_box()
+        assert abs(whole["x"] + 0.75 * whole["width"] - mark["x"]) < 2
+    assert 0 == found.locator(".rates tfoot .asked").count()

@@ -34,13 +34,21 @@ function body(one) {
       piece.style.setProperty("--s", share.toFixed(3));
     }
   }
-  const left = element("div", {},
+  const left = element("div", {}, ...broken(one),
     ...(one.question ? [element("h4", {}, "Question"), isolated("p", one.question, { class: "text" })] : []),
     element("h4", {}, "Answer"), answer, about, ...verdicts(one), facts(one));
   const made = element("div", { class: "body" }, left, evidence);
   const first = worst(claims);
   if (first) choose(first);
   return made;
+}
+
+// What the evidence lacked comes before what was made of it.
+function broken(one) {
+  if (one.broken !== "retrieval") return [];
+  const failed = one.verdicts.retrieval?.outcome === "fail" ? one.verdicts.retrieval
+    : Object.values(one.verdicts).find((verdict) => verdict.outcome === "fail" && !verdict.claims.length);
+  return [element("p", { class: "about fail" }, element("b", {}, "Retrieval broke"), ...(failed ? [": ", isolated("bdi", failed.feedback)] : []))];
 }
 
 // The threshold in the middle, so that colours tell how far a support is from it.

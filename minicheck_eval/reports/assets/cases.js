@@ -140,7 +140,8 @@ function more(least = PAGE) {
 
 function row(one, evaluator) {
   const outcome = outcomeOf(one, evaluator);
-  const score = scoreOf(one, evaluator);
+  // The support did not decide where retrieval broke.
+  const score = !evaluator && one.broken === "retrieval" ? null : scoreOf(one, evaluator);
   const earlier = Object.values(before).map((changes) => changes[one.id]).find(Boolean);
   const others = evaluator ? [] : besides(one);
   const summary = element("summary", { class: outcome },
