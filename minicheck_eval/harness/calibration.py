@@ -156,11 +156,13 @@ def calibration_of(report: CalibrationReport, kind: str | None) -> Calibration |
     threshold = found.threshold.best if better else found.threshold.current
     support_map = None
     tried = found.maps.get(kind or "")
-    if kind is not None and tried is not None and tried.is_better:
+    if kind is not None:
         judged = judged_of(filter(measurable, report.answers))
         support_map = FITS[kind](judged.supports, judged.labels)
         if support_map is None:
             raise BadInput(f"no {kind} map can be fitted: more support does not mean more often supported here")
+        support_map = support_map if tried is not None and tried.is_better else None
+    if support_map is not None:
         threshold = support_map(threshold)
     elif not better:
         return None

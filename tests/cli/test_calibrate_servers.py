@@ -178,7 +178,12 @@ def test_what_a_server_cannot_do_is_told(calibrate):
 
 def test_a_saved_map_belongs_to_the_model_behind_the_name(cases, tmp_path, capsys):
     """What was fitted to the words of one model is refused for another that took its place."""
-    with FakeOllama(about_claims(mostly_right), **WORDS["ollama"]) as server:
+
+    def says(number):
+        # Right in three cases of five: a bare yes is worth less than it says.
+        return "Yes." if (number % 2 == 0) is not (number % 5 in (0, 3)) else "No."
+
+    with FakeOllama(about_claims(says), **WORDS["ollama"]) as server:
         saved, judge = str(tmp_path / "my.json"), ("--judge", f"ollama:{server.url}#bespoke-minicheck")
         codes = []
         for step in (("--save", saved, "--map", "isotonic"), ("--calibration", saved), ("--calibration", saved)):
