@@ -222,13 +222,16 @@ def test_an_interruption_ends_it_at_once(cases, tmp_path):
 
     with FakeOllama(about_claims(says), **WORDS["ollama"]) as server:
         judge = ["--judge", f"ollama:{server.url}#bespoke-minicheck", "--save", str(tmp_path / "my.json")]
-        command = [sys.executable, "-m", "minicheck_eval", "calibrate", str(cases), *judge]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+        # A shell's background job, as in some CI, ignores interrupts and hands that on.
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        program = f"{heard}; from minicheck_eval.cli import main; main()"
+        command = [sys.executable, "-c", program, "calibrate", str(cases), *judge]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as started:
             # Past what is loaded and asked when the judge is opened, where Python itself may lose a signal.
             assert all(asked.acquire(timeout=60) for _ in range(20))
-            program.send_signal(signal.SIGINT)
-            out, err = program.communicate(timeout=20)
-    assert (130, "") == (program.returncode, out)
+            started.send_signal(signal.SIGINT)
+            out, err = started.communicate(timeout=20)
+    assert (130, "") == (started.returncode, out)
     assert err.endswith("interrupted; the same command goes on from what a run or a tape holds by now\n")
     assert "Traceback" not in err
     assert not (tmp_path / "my.json").exists()
