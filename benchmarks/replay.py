@@ -28,9 +28,9 @@ from minicheck_eval.evaluators.fact_checking import FactCheckingEvaluator
 from minicheck_eval.evaluators.prompts import FACT_CHECKING
 from minicheck_eval.harness.case import Case
 from minicheck_eval.harness.cases import load
+from minicheck_eval.harness.deterministic import NO_JUDGE
 from minicheck_eval.harness.files import encode
 from minicheck_eval.harness.run import run_cases
-from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.reports.terminal import print_report
 from minicheck_eval.reports.view import open_view
 from minicheck_eval.reports.writing import FORMATS, file_names, write_reports
@@ -43,23 +43,6 @@ from minicheck_eval.tape.tape import Tape
 SHARED = 20
 BATCH = 32
 SENTENCES = 12
-IDENTITY = JudgeIdentity(
-    judge="none",
-    model="none",
-    revision="",
-    backend="none",
-    dtype="none",
-    prompt_digest=FACT_CHECKING.digest,
-    labels_digest="",
-    window_tokens=4096,
-    chunk_tokens=1000,
-    threshold=0.5,
-    least_mass=0.5,
-    chunk_aggregation="max",
-    claim_aggregation="min",
-    splitter="",
-    package="",
-)
 
 
 class Counting:
@@ -133,7 +116,7 @@ def run(folder: Path, count: int) -> dict[str, Any]:
     found = run_cases(
         loaded.cases,
         evaluators={"fact-checking": checker(TapeBackend(Tape.open(folder), Mode.REPLAY_ONLY))},
-        identities={"fact-checking": IDENTITY},
+        identities={"fact-checking": NO_JUDGE},
         out=folder.with_suffix(".run"),
         arguments={},
         meta={},

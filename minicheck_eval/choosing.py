@@ -11,7 +11,8 @@ from minicheck_eval.backends.placement import Placement
 from minicheck_eval.backends.servers.options import Address, ServerOptions
 from minicheck_eval.calibration import Calibration
 from minicheck_eval.errors import BadInput
-from minicheck_eval.evaluators.fallback import FALLBACK_ON, check_fallback
+from minicheck_eval.evaluators.fallback import check_fallback
+from minicheck_eval.evaluators.names import FALLBACK_ON
 from minicheck_eval.general import GeneralSettings, Task
 from minicheck_eval.identity import JudgeIdentity
 from minicheck_eval.manifest import is_general, load_manifest

@@ -37,7 +37,7 @@ from minicheck_eval.tape.options import TapeOptions
 from minicheck_eval.text import SPLITTER
 from minicheck_eval.text.replies import ReplyRule
 
-__all__ = ["EVALUATORS", "READINGS", "GeneralSettings", "Models", "Opened", "Task", "open_general"]
+__all__ = ["GeneralSettings", "Models", "Opened", "Task", "open_general"]
 
 CLAIM_ROOM_TOKENS = 300
 """What the chunks of a document leave in the window for the claim, as MiniCheck does."""

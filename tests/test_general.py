@@ -349,8 +349,7 @@ def test_an_address_that_is_none_is_bad_input(no_network, name):
 def test_the_flags_offer_what_there_is():
     """What the command line lets one choose is what the package knows."""
     from minicheck_eval.cli.check import check
-    from minicheck_eval.evaluators.fallback import FALLBACK_ON
-    from minicheck_eval.general import EVALUATORS, READINGS
+    from minicheck_eval.evaluators.names import EVALUATORS, FALLBACK_ON, READINGS
 
     flags = {option.name: option for option in check.params}
     assert list(EVALUATORS) == list(flags["evaluator"].type.choices)

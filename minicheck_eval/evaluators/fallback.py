@@ -16,7 +16,7 @@ from minicheck_eval.evaluators.names import FALLBACK_ON
 from minicheck_eval.evaluators.streamed import StreamedEvaluator, usage_of
 from minicheck_eval.scoring import Usage, beside
 
-__all__ = ["FALLBACK_ON", "FallbackEvaluator", "check_fallback"]
+__all__ = ["FallbackEvaluator", "check_fallback"]
 
 ROUNDING = 1e-9
 """0.6 - 0.5 is a little less than 0.1, 0.8 - 0.7 a little more."""

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,11 @@ def encode(value: Any, *, indent: int | None = None) -> bytes:
 
 def compact(value: Any) -> bytes:
     """Write a value, which may hold dataclasses, as `encode` does, on one line and several times as fast."""
-    try:
+    # The slow way alone has a spelling for a lone surrogate, and tells what is no number from a text that says so.
+    with suppress(PydanticSerializationError):
         line = to_json(value)
-    except PydanticSerializationError:
-        # A lone surrogate: only the slow way has a spelling for it.
-        line = b"NaN"
-    if not any(name in line for name in NOT_NUMBERS):
-        return line
-    # Be it a number or a text that says so: the slow way knows.
+        if not any(name in line for name in NOT_NUMBERS):
+            return line
     return encode(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value)
 
 

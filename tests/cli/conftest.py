@@ -49,11 +49,9 @@ def identity(name, **_):
 
 
 @pytest.fixture
-def command(capsys, tmp_path, monkeypatch):
+def command_line(capsys, tmp_path, monkeypatch):
     """Run a command line in a folder of its own; return exit code, stdout and stderr."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(door, "open_judge", lambda name, **_: Judge(identity(name)))
-    monkeypatch.setattr(door, "identity_without_weights", identity)
 
     def run(*arguments):
         with pytest.raises(SystemExit) as stopped:
@@ -62,6 +60,14 @@ def command(capsys, tmp_path, monkeypatch):
         return stopped.value.code, output.out, output.err
 
     return run
+
+
+@pytest.fixture
+def command(command_line, monkeypatch):
+    """Run a command line over a judge without a model."""
+    monkeypatch.setattr(door, "open_judge", lambda name, **_: Judge(identity(name)))
+    monkeypatch.setattr(door, "identity_without_weights", identity)
+    return command_line
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from minicheck_eval import cli
 from minicheck_eval import family as door
 from minicheck_eval.backends.fake import FakeBackend
 from minicheck_eval.manifest import load_manifest
@@ -38,17 +37,9 @@ def cases(tmp_path):
 
 
 @pytest.fixture
-def command(capsys, tmp_path, monkeypatch):
-    """Run a verb in a folder of its own; return exit code, stdout and stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as stopped:
-            cli.main(list(arguments))
-        output = capsys.readouterr()
-        return stopped.value.code, output.out, output.err
-
-    return run
+def command(command_line):
+    """Run a verb over the judge with the fake model."""
+    return command_line
 
 
 def test_a_better_threshold_is_saved_and_decides(command, cases, tmp_path):

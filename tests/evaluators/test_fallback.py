@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from minicheck_eval import EvaluationRequest, Outcome
 from minicheck_eval.contract import EvaluationResponse, StreamingEvaluator
 from minicheck_eval.errors import BackendError, BadInput, IntegrityError
-from minicheck_eval.evaluators.fallback import FALLBACK_ON, FallbackEvaluator
+from minicheck_eval.evaluators.fallback import FallbackEvaluator
+from minicheck_eval.evaluators.names import FALLBACK_ON
 from minicheck_eval.scoring import Usage
 
 P, F, U, E, N = Outcome.PASS, Outcome.FAIL, Outcome.INVALID, Outcome.ERROR, Outcome.NOT_CHECKABLE
